@@ -1,0 +1,41 @@
+//! Getting the graph of a job's binary.
+
+use std::path::Path;
+
+use flott_core::Result;
+use flott_graph::JobGraph;
+use flott_local::{EngineArgs, plan};
+
+use crate::terminal;
+
+/// What a job is planned with.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct PlanArgs {
+    /// How many subtasks an operator has that does not say so itself
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) parallelism: Option<u32>,
+
+    /// Sets an option over the job's own, such as `-D execution.checkpointing.interval=10s`; may be repeated
+    #[arg(short = 'D', value_name = "KEY=VALUE")]
+    pub(crate) define: Vec<String>,
+
+    /// The job's own arguments, after `--`
+    #[arg(last = true)]
+    pub(crate) args: Vec<String>,
+}
+
+impl PlanArgs {
+    /// Runs the binary in plan mode. What it prints goes to standard error.
+    pub(crate) fn plan(&self, binary: &Path) -> Result<JobGraph> {
+        let engine =
+            EngineArgs { parallelism: self.parallelism, define: self.define.clone(), ..EngineArgs::default() };
+        let config = engine.config()?;
+        let spinner = terminal::spinner(format!("building the graph of {}", binary.display()));
+        let graph = plan::plan(binary, &self.args, &config, |printed| {
+            spinner.finish_and_clear();
+            terminal::write(printed);
+        });
+        spinner.finish_and_clear();
+        graph
+    }
+}

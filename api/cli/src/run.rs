@@ -1,0 +1,145 @@
+//! `flott run`: plans a job, uploads its binary, submits it, follows it to its end.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use flott_checkpoint::Store;
+use flott_control::JobSpec;
+use flott_core::ids::JobId;
+use flott_core::status::JobStatus;
+use flott_core::{Error, Result};
+use flott_graph::JobGraph;
+use flott_local::client::Client;
+use serde_json::json;
+
+use crate::follow::follow;
+use crate::output::{ClientArgs, Format};
+use crate::plan::PlanArgs;
+use crate::progress::{self, Progress};
+use crate::{block_on, format, terminal};
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  flott run ./job -- --input data.csv
+  flott run -d -p 4 -D execution.checkpointing.interval=10s ./job -- --input data.csv
+  flott run -s /tmp/savepoints/savepoint-1a2b3c-0123456789ab ./job -- --input data.csv
+
+Ctrl-C asks whether to detach (the job goes on) or to cancel the job; without a terminal it detaches.
+
+Exit codes: 0 the job finished or runs on, 1 it failed or was not accepted, 2 it was cancelled or the usage is wrong";
+
+/// The exit code for a job that was cancelled.
+const CANCELED: u8 = 2;
+
+/// The arguments.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Args {
+    /// Returns when the job is submitted instead of following it
+    #[arg(short, long)]
+    detached: bool,
+
+    /// Starts from this savepoint or retained checkpoint
+    #[arg(short = 's', long = "fromSavepoint", value_name = "PATH")]
+    savepoint: Option<String>,
+
+    /// Drops state of the savepoint that no operator of the job claims
+    #[arg(short = 'n', long = "allowNonRestoredState")]
+    allow_non_restored_state: bool,
+
+    /// The job's binary
+    binary: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) plan: PlanArgs,
+
+    #[command(flatten)]
+    client: ClientArgs,
+}
+
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let client = args.client.client()?;
+    // A relative path means a folder here, not one of the JobManager's.
+    let savepoint = args.savepoint.as_deref().map(Store::normalize).transpose()?;
+    let graph = args.plan.plan(&args.binary)?;
+    block_on(async {
+        let job = submit(&client, graph, savepoint, args).await?;
+        let submitted = format!("Job has been submitted with JobID {job}");
+        match args.client.format.output {
+            _ if args.detached => {
+                args.client.print(&submitted, &json!({ "jobid": job.to_string() }))?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            Format::Text => args.client.print(&submitted, &json!(null))?,
+            // Standard output is for the one value at the end.
+            Format::Json => terminal::say(submitted),
+        }
+        match follow(&client, job).await? {
+            Some(end) => report(&client, job, &end, args).await,
+            None => {
+                terminal::say(format_args!(
+                    "detached: job {job} goes on; `flott list -m {0}` shows it, `flott cancel -m {0} {job}` ends it",
+                    client.address()
+                ));
+                if args.client.format.output == Format::Json {
+                    args.client.print("", &json!({ "jobid": job.to_string() }))?;
+                }
+                Ok(ExitCode::SUCCESS)
+            }
+        }
+    })
+}
+
+async fn submit(client: &Client, graph: JobGraph, savepoint: Option<String>, args: &Args) -> Result<JobId> {
+    let artifact = upload(client, &args.binary).await?;
+    let spec = JobSpec {
+        graph,
+        artifact: Some(artifact),
+        args: args.plan.args.clone(),
+        savepoint,
+        allow_non_restored_state: args.allow_non_restored_state,
+    };
+    client.submit(&spec).await
+}
+
+async fn upload(client: &Client, binary: &Path) -> Result<String> {
+    let bar = terminal::byte_bar(format!("uploading {}", binary.display()));
+    let shown = bar.clone();
+    let sha256 = client.upload(binary, move |sent, bytes| {
+        shown.set_length(bytes);
+        shown.set_position(sent);
+    });
+    let sha256 = sha256.await;
+    bar.finish_and_clear();
+    sha256
+}
+
+/// Tells how the job ended.
+async fn report(client: &Client, job: JobId, end: &Progress, args: &Args) -> Result<ExitCode> {
+    let cause = client.status(job).await?.1.unwrap_or_else(|| "the JobManager does not know why".to_owned());
+    let failed = end.status == JobStatus::Failed;
+    let value = json!({
+        "jobid": job.to_string(),
+        "state": end.status.name(),
+        "duration": u64::try_from(end.duration.as_millis()).unwrap_or(u64::MAX),
+        "records-read": end.records_read,
+        "checkpoints": end.checkpoints,
+        "restarts": end.restarts,
+        "root-exception": failed.then_some(&cause),
+    });
+    match end.status {
+        JobStatus::Failed => {
+            if args.client.format.output == Format::Json {
+                args.client.print("", &value)?;
+            }
+            Err(Error::user_code(format!("job {job} failed after {}: {cause}", format::duration(end.duration))))
+        }
+        JobStatus::Canceled => {
+            args.client.print(&format!("Job {job} was cancelled after {}", progress::summary(end)), &value)?;
+            Ok(ExitCode::from(CANCELED))
+        }
+        _ => {
+            args.client.print(&format!("Job {job} has finished after {}", progress::summary(end)), &value)?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}

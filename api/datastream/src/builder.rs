@@ -1,0 +1,105 @@
+//! The program as it is being built: the graph, and a factory for each of its nodes and edges.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use flott_core::config::Configuration;
+use flott_core::{Data, Error, Result};
+use flott_graph::{JobGraph, NodeId, Partitioning, StreamEdge, StreamGraph, StreamNode};
+use flott_operators::exchange::HashRows;
+use flott_operators::{EdgeFactory, NodeFactory, Operator, OperatorNode, Program, TaskContext};
+
+use crate::stream::DataStream;
+
+/// Shared by an environment and all its streams, which live on one thread.
+pub(crate) type SharedBuilder = Rc<RefCell<Builder>>;
+
+/// A graph under construction. The first mistake is kept and reported by `execute`, so that streams
+/// can be chained without a `?` at every step.
+#[derive(Default)]
+pub(crate) struct Builder {
+    pub(crate) config: Configuration,
+    pub(crate) graph: StreamGraph,
+    nodes: Vec<NodeFactory>,
+    edges: Vec<EdgeFactory>,
+    error: Option<Error>,
+    /// Set by what only works where the job runs in this process.
+    pub(crate) local_only: Option<&'static str>,
+}
+
+/// Where the records of a stream come from, and how they find the next operator's subtasks.
+#[derive(Clone)]
+pub(crate) struct Upstream<T> {
+    pub(crate) node: NodeId,
+    pub(crate) side: Option<String>,
+    pub(crate) partitioning: Partitioning,
+    pub(crate) hash: Option<HashRows<T>>,
+}
+
+impl Builder {
+    pub(crate) fn new(config: Configuration) -> Self {
+        Self { config, ..Self::default() }
+    }
+
+    pub(crate) fn fail(&mut self, error: Error) {
+        self.error.get_or_insert(error);
+    }
+
+    pub(crate) fn add_node(&mut self, kind: &str, is_source: bool, factory: NodeFactory) -> NodeId {
+        self.nodes.push(factory);
+        self.graph.add_node(StreamNode {
+            kind: kind.to_owned(),
+            name: kind.to_owned(),
+            uid: None,
+            parallelism: None,
+            is_source,
+            is_non_parallel: false,
+            is_chainable: true,
+        })
+    }
+
+    /// Gives the operator that `stream` comes from one subtask for good.
+    pub(crate) fn set_non_parallel<T>(&mut self, stream: &DataStream<T>) {
+        for upstream in &stream.upstreams {
+            self.graph.nodes[upstream.node].is_non_parallel = true;
+        }
+    }
+
+    /// Adds an operator behind `upstreams`.
+    pub(crate) fn add_operator<In, Out, O>(
+        &mut self,
+        kind: &str,
+        upstreams: Vec<Upstream<In>>,
+        make: impl Fn(&TaskContext) -> Result<O> + Send + Sync + 'static,
+    ) -> NodeId
+    where
+        In: Data,
+        Out: Data,
+        O: Operator<In, Out> + 'static,
+    {
+        let factory = NodeFactory::operator::<In>(move |cx, mut targets| {
+            let operator = make(cx)?;
+            let out = targets.output::<Out>()?;
+            Ok(Box::new(OperatorNode::new(targets.id, targets.name, operator, out)))
+        });
+        let node = self.add_node(kind, false, factory);
+        for Upstream { node: source, side, partitioning, hash } in upstreams {
+            self.edges.push(EdgeFactory::new::<In>(hash));
+            self.graph.add_edge(StreamEdge { source, target: node, partitioning, side });
+        }
+        node
+    }
+
+    /// The finished program.
+    pub(crate) fn finish(&mut self, name: &str) -> Result<Arc<Program>> {
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
+        let stream_graph = std::mem::take(&mut self.graph);
+        let mut job_graph = JobGraph::from_stream_graph(name, &stream_graph, &self.config)?;
+        job_graph.config = self.config.clone();
+        let (nodes, edges) = (std::mem::take(&mut self.nodes), std::mem::take(&mut self.edges));
+        Ok(Arc::new(Program::new(job_graph, stream_graph, nodes, edges)))
+    }
+}

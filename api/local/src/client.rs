@@ -1,0 +1,307 @@
+//! The client role: talks to a cluster's REST API.
+
+use std::io::Read;
+use std::path::Path;
+use std::time::Duration;
+
+use flott_checkpoint::Store;
+use flott_control::JobSpec;
+use flott_core::ids::JobId;
+use flott_core::status::JobStatus;
+use flott_core::{Error, ErrorKind, Result, ResultExt};
+use flott_graph::JobGraph;
+use futures::TryStreamExt;
+use reqwest::{Method, RequestBuilder};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tokio_util::io::ReaderStream;
+
+use crate::args::EngineArgs;
+use crate::launcher::JobOutcome;
+use crate::processes::runtime;
+
+/// The REST address that is tried when none is given.
+pub const DEFAULT_ADDRESS: &str = "127.0.0.1:8081";
+
+/// How long a JobManager that does not answer is tried.
+const CONNECT_ATTEMPTS_FOR: Duration = Duration::from_secs(5);
+const CONNECT_PAUSE: Duration = Duration::from_millis(200);
+
+/// How often a job or an operation is asked for news.
+const POLL_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long an answer, or the end of an upload, is waited for.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+const UPLOAD_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+
+/// How long a JobManager may be away while a job is watched: time enough to start it again.
+const OUTAGE_MAX: Duration = Duration::from_secs(60);
+
+/// A client of one cluster.
+#[derive(Clone, Debug)]
+pub struct Client {
+    http: reqwest::Client,
+    base: String,
+}
+
+impl Client {
+    /// A client of the cluster whose REST API is at `address`, a `host:port`.
+    pub fn new(address: &str) -> Result<Self> {
+        let address = address.trim_start_matches("http://").trim_end_matches('/');
+        let port = address.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+        let base = format!("http://{address}");
+        if port.is_none() || reqwest::Url::parse(&base).is_err() {
+            return Err(Error::input(format!("'{address}' is not a host:port, such as {DEFAULT_ADDRESS}")));
+        }
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .connect_timeout(Duration::from_secs(5))
+            .build()
+            .map_err(|error| Error::system(format!("making an HTTP client: {error}")))?;
+        Ok(Self { http, base })
+    }
+
+    /// The `host:port` of the cluster.
+    pub fn address(&self) -> &str {
+        self.base.trim_start_matches("http://")
+    }
+
+    /// What `GET path` answers.
+    pub async fn get(&self, path: &str) -> Result<Value> {
+        self.call(Method::GET, path, None).await
+    }
+
+    /// What `POST path` answers.
+    pub async fn post(&self, path: &str, body: &Value) -> Result<Value> {
+        self.call(Method::POST, path, Some(body)).await
+    }
+
+    /// Cancels a job.
+    pub async fn cancel(&self, job: JobId) -> Result<()> {
+        self.call(Method::PATCH, &format!("/jobs/{job}?mode=cancel"), None).await.map(drop)
+    }
+
+    /// Takes a savepoint, or with `stop` ends the job with one; returns its folder.
+    pub async fn savepoint(&self, job: JobId, target: Option<&str>, stop: Option<Drain>) -> Result<String> {
+        let (path, body) = match stop {
+            None => (format!("/jobs/{job}/savepoints"), json!({"target-directory": target, "cancel-job": false})),
+            Some(Drain(drain)) => (format!("/jobs/{job}/stop"), json!({"targetDirectory": target, "drain": drain})),
+        };
+        let accepted = self.post(&path, &body).await?;
+        let request = accepted["request-id"].as_str().ok_or_else(|| unexpected(&path, &accepted))?;
+        let status = format!("/jobs/{job}/savepoints/{request}");
+        loop {
+            let answer = self.get(&status).await?;
+            if answer["status"]["id"] == "COMPLETED" {
+                let operation = &answer["operation"];
+                if let Some(location) = operation["location"].as_str() {
+                    return Ok(location.to_owned());
+                }
+                let cause = operation["failure-cause"]["stack-trace"].as_str();
+                return Err(Error::system(cause.unwrap_or("the savepoint failed without a cause").to_owned()));
+            }
+            flott_env::sleep(POLL_PAUSE).await;
+        }
+    }
+
+    /// Uploads a binary unless the cluster has it; returns its SHA-256. `progress` is told how many bytes of how many
+    /// are on their way; never, if the cluster has it.
+    pub async fn upload(&self, binary: &Path, mut progress: impl FnMut(u64, u64) + Send + 'static) -> Result<String> {
+        let shown = binary.display();
+        let sha256 = hash_file(binary).with_context(|| format!("reading {shown}"))?;
+        let path = format!("/artifacts/{sha256}");
+        let known = self.send(Method::HEAD, &path, None).await?;
+        if known.status().is_success() {
+            return Ok(sha256);
+        }
+        let file = tokio::fs::File::open(binary).await.with_context(|| format!("opening {shown}"))?;
+        let bytes = file.metadata().await.with_context(|| format!("reading {shown}"))?.len();
+        let mut sent = 0;
+        let chunks = ReaderStream::with_capacity(file, 256 * 1024).inspect_ok(move |chunk| {
+            sent += chunk.len() as u64;
+            progress(sent, bytes);
+        });
+        let request = self.request(Method::PUT, &path).timeout(UPLOAD_TIMEOUT);
+        let response = request.body(reqwest::Body::wrap_stream(chunks)).send().await;
+        let response = response.map_err(|error| Error::system(format!("uploading {shown}: {}", cause(&error))))?;
+        answer(&path, response).await.with_context(|| format!("uploading {shown}"))?;
+        Ok(sha256)
+    }
+
+    /// Submits a job; returns its id.
+    pub async fn submit(&self, spec: &JobSpec) -> Result<JobId> {
+        let body = serde_json::to_value(spec).map_err(|error| Error::system(format!("writing the job: {error}")))?;
+        let accepted = self.post("/jobs", &body).await?;
+        accepted["jobid"].as_str().ok_or_else(|| unexpected("/jobs", &accepted))?.parse()
+    }
+
+    /// A job's state, and the cause if it failed.
+    pub async fn status(&self, job: JobId) -> Result<(JobStatus, Option<String>)> {
+        let path = format!("/jobs/{job}");
+        let details = self.get(&path).await?;
+        let status = serde_json::from_value(details["state"].clone()).map_err(|_| unexpected(&path, &details))?;
+        if status != JobStatus::Failed {
+            return Ok((status, None));
+        }
+        let exceptions = self.get(&format!("/jobs/{job}/exceptions")).await?;
+        Ok((status, exceptions["root-exception"].as_str().map(str::to_owned)))
+    }
+
+    /// Waits for a job's end. A JobManager that is away for a while is waited for.
+    pub async fn wait(&self, job: JobId) -> Result<JobStatus> {
+        let mut outage = Outage::default();
+        loop {
+            match self.status(job).await {
+                Ok((JobStatus::Failed, cause)) => {
+                    return Err(Error::user_code(format!("job {job} failed: {}", cause.unwrap_or_default())));
+                }
+                Ok((status, _)) if status.is_terminal() => return Ok(status),
+                Ok(_) => outage = Outage::default(),
+                Err(error) => outage.tolerate(error, flott_env::monotonic())?,
+            }
+            flott_env::sleep(POLL_PAUSE).await;
+        }
+    }
+
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.http.request(method, format!("{}{path}", self.base))
+    }
+
+    async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value> {
+        answer(path, self.send(method, path, body).await?).await
+    }
+
+    /// Sends a request, trying again while nothing listens. One that only reads is also sent again when its connection
+    /// breaks: the JobManager may have been killed, and be back soon.
+    async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<reqwest::Response> {
+        let only_reads = matches!(method, Method::GET | Method::HEAD);
+        let began = flott_env::monotonic();
+        loop {
+            let mut request = self.request(method.clone(), path).timeout(ANSWER_TIMEOUT);
+            if let Some(body) = body {
+                request = request.json(body);
+            }
+            let error = match request.send().await {
+                Ok(response) => return Ok(response),
+                Err(error) => error,
+            };
+            let may_repeat = error.is_connect() || only_reads && error.is_request();
+            if !may_repeat || flott_env::monotonic().saturating_sub(began) >= CONNECT_ATTEMPTS_FOR {
+                return Err(Error::system(format!(
+                    "cannot reach the JobManager at {} ({}): is it running there? Name another with -m host:port",
+                    self.address(),
+                    cause(&error)
+                )));
+            }
+            flott_env::sleep(CONNECT_PAUSE).await;
+        }
+    }
+}
+
+/// The time since a JobManager last answered: a killed one may be started again.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Outage {
+    since: Option<Duration>,
+}
+
+impl Outage {
+    /// Notes a request that failed at `now`, a time of [`flott_env::monotonic`].
+    ///
+    /// # Errors
+    /// `error` itself, if waiting is no use or has taken a minute.
+    pub fn tolerate(&mut self, error: Error, now: Duration) -> Result<()> {
+        let since = *self.since.get_or_insert(now);
+        if error.kind == ErrorKind::System && now.saturating_sub(since) < OUTAGE_MAX { Ok(()) } else { Err(error) }
+    }
+}
+
+/// Whether a stop sends the highest watermark first, so that all windows fire.
+#[derive(Clone, Copy, Debug)]
+pub struct Drain(pub bool);
+
+async fn answer(path: &str, response: reqwest::Response) -> Result<Value> {
+    let status = response.status();
+    let text = response.text().await.map_err(|error| Error::system(format!("{path}: {}", cause(&error))))?;
+    let value: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
+    if status.is_success() {
+        return Ok(value);
+    }
+    let errors: Vec<&str> = value["errors"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let message = if errors.is_empty() { format!("{path}: HTTP {status}") } else { errors.join("; ") };
+    Err(if status.is_server_error() { Error::system(message) } else { Error::input(message) })
+}
+
+/// The innermost cause, such as "Connection refused": the outer ones only say that a request failed.
+fn cause(error: &reqwest::Error) -> String {
+    if error.is_timeout() {
+        return "no answer in time".to_owned();
+    }
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}
+
+fn unexpected(path: &str, value: &Value) -> Error {
+    Error::system(format!("{path} answered {value}: is that a Flott JobManager of this version?"))
+}
+
+fn hash_file(path: &Path) -> Result<String> {
+    let mut file = std::fs::File::open(path)?;
+    let (mut hasher, mut buffer) = (Sha256::new(), vec![0; 1 << 20]);
+    loop {
+        match file.read(&mut buffer)? {
+            0 => break,
+            bytes => hasher.update(&buffer[..bytes]),
+        }
+    }
+    Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Submits the running binary with its own arguments, and waits for the job's end unless detached.
+pub(crate) fn submit_this_binary(address: &str, graph: &JobGraph, args: &EngineArgs) -> Result<JobOutcome> {
+    let began = flott_env::monotonic();
+    let binary = std::env::current_exe().context("finding this program's file")?;
+    let job_args: Vec<String> = std::env::args().skip(1).collect();
+    runtime()?.block_on(async {
+        let client = Client::new(address)?;
+        let spec = JobSpec {
+            graph: graph.clone(),
+            artifact: Some(client.upload(&binary, |_, _| ()).await?),
+            args: job_args,
+            // A relative path means this process's folder, not the JobManager's.
+            savepoint: args.savepoint.as_deref().map(Store::normalize).transpose()?,
+            allow_non_restored_state: args.allow_non_restored_state,
+        };
+        let job = client.submit(&spec).await?;
+        eprintln!("job {job} is submitted to {address}");
+        let status = if args.detached { client.status(job).await?.0 } else { client.wait(job).await? };
+        Ok(JobOutcome { job, status, duration: flott_env::monotonic().saturating_sub(began) })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_need_a_port() {
+        assert_eq!(Client::new("http://h:1/").unwrap().address(), "h:1");
+        for wrong in ["h", "h:", "h:x", "a b:1", ":1"] {
+            let error = Client::new(wrong).unwrap_err();
+            assert!(error.to_string().contains("is not a host:port"), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_outage_is_tolerated_for_a_while() {
+        let mut outage = Outage::default();
+        let away = || Error::system("away");
+        outage.tolerate(away(), Duration::from_secs(100)).unwrap();
+        outage.tolerate(away(), Duration::from_secs(159)).unwrap();
+        assert_eq!(outage.tolerate(away(), Duration::from_secs(160)), Err(away()));
+        let mistake = Error::input("no such job");
+        assert_eq!(Outage::default().tolerate(mistake.clone(), Duration::ZERO), Err(mistake));
+    }
+}

@@ -1,0 +1,64 @@
+//! The worker role: executes subtasks for the TaskManager that started this process.
+
+use std::io::Read;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use flott_control::ExecutionId;
+use flott_core::config::{Configuration, options};
+use flott_core::ids::{JobId, TaskManagerId};
+use flott_core::{Error, Result};
+use flott_operators::Program;
+use flott_taskmanager::supervisor::{JobManagerLink, worker_env};
+use flott_taskmanager::{WorkerOptions, run_worker};
+
+use crate::launcher::JobOutcome;
+use crate::processes::runtime;
+
+/// Works until the session to the JobManager, or the TaskManager, ends; then ends the process.
+pub(crate) fn run(program: Arc<Program>) -> Result<JobOutcome> {
+    flott_telemetry::init_tracing("info", false)?;
+    let config = Configuration::from_json(&variable(worker_env::CONFIG)?)?;
+    let bind = config.get(options::TASKMANAGER_BIND_HOST)?;
+    let host = match config.get(options::TASKMANAGER_HOST)? {
+        host if host.is_empty() => bind.clone(),
+        host => host,
+    };
+    let generation = variable(worker_env::GENERATION)?;
+    let options = WorkerOptions {
+        program,
+        execution: ExecutionId {
+            job: JobId::from_str(&variable(worker_env::JOB)?)?,
+            generation: generation
+                .parse()
+                .map_err(|_| Error::input(format!("{}={generation} is not a number", worker_env::GENERATION)))?,
+        },
+        task_manager: TaskManagerId(variable(worker_env::TASK_MANAGER)?),
+        link: JobManagerLink::Remote(variable(worker_env::JOBMANAGER)?),
+        data_hosts: Some((bind, host)),
+    };
+    end_with_parent();
+    let outcome = runtime()?.block_on(run_worker(options));
+    match outcome {
+        Ok(()) => std::process::exit(0),
+        Err(error) => {
+            tracing::error!(%error, "the worker ends");
+            std::process::exit(1);
+        }
+    }
+}
+
+/// Ends the process when its standard input closes: the TaskManager holds the other end, and it closes
+/// however the TaskManager dies.
+fn end_with_parent() {
+    std::thread::spawn(|| {
+        let mut byte = [0];
+        // Nothing is ever written, so a read returns when there is no writer any more.
+        while matches!(std::io::stdin().read(&mut byte), Ok(1..)) {}
+        std::process::exit(2);
+    });
+}
+
+fn variable(name: &str) -> Result<String> {
+    std::env::var(name).map_err(|_| Error::input(format!("{name} is not set: only a TaskManager starts workers")))
+}

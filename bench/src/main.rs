@@ -1,0 +1,114 @@
+//! The benchmarks: each measures Flott beside a peer, on the same machine, in one run, and prints the ratio.
+//!
+//! - [`chain`]: `map → filter → map`, beside a loop
+//! - [`keyed_sum`]: a sum per key, beside a loop over a hash map
+//! - [`shuffle`]: batches between two processes, beside plain TCP
+//! - [`wordcount`]: a whole job over a gigabyte of text, beside Apache Flink
+//! - [`checkpoint`]: a large state of which little changed, beside its full snapshot
+//! - [`startup`]: the time to the first result, and the memory of idle processes, beside what we allow ourselves
+//!
+//! [`harness`] has what they share, [`report`] the table and the file of results.
+
+mod chain;
+mod checkpoint;
+mod harness;
+mod keyed_sum;
+mod report;
+mod shuffle;
+mod startup;
+mod wordcount;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use flott_core::Result;
+
+use crate::report::Figure;
+
+#[derive(Parser)]
+#[command(about = "Flott's benchmarks, side by side with their peers")]
+struct CommandLine {
+    #[command(subcommand)]
+    role: Option<Role>,
+
+    /// Runs only this benchmark; may be repeated
+    #[arg(long, value_name = "NAME")]
+    only: Vec<Benchmark>,
+
+    /// A tenth of the data and fewer runs: to see that all of it works. Keeps no results
+    #[arg(long)]
+    quick: bool,
+}
+
+/// What a process is that a benchmark started.
+#[derive(Subcommand)]
+enum Role {
+    #[command(hide = true)]
+    ShuffleReceiver(shuffle::Receive),
+    #[command(hide = true)]
+    ShuffleSender(shuffle::Send),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+enum Benchmark {
+    Chain,
+    KeyedSum,
+    Shuffle,
+    Wordcount,
+    Checkpoint,
+    Startup,
+}
+
+impl Benchmark {
+    fn run(self, is_quick: bool) -> Result<Vec<Figure>> {
+        match self {
+            Self::Chain => chain::run(is_quick),
+            Self::KeyedSum => keyed_sum::run(is_quick),
+            Self::Shuffle => shuffle::run(is_quick),
+            Self::Wordcount => wordcount::run(is_quick),
+            Self::Checkpoint => checkpoint::run(is_quick),
+            Self::Startup => startup::run(is_quick),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let CommandLine { role, only, quick } = CommandLine::parse();
+    let outcome = match role {
+        Some(Role::ShuffleReceiver(receive)) => receive.run(),
+        Some(Role::ShuffleSender(send)) => send.run(),
+        None => run(&only, quick),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs the benchmarks one by one. One that fails does not keep the others from running.
+fn run(only: &[Benchmark], is_quick: bool) -> Result<()> {
+    if cfg!(debug_assertions) {
+        eprintln!("this is a debug build: its figures mean nothing; run 'make bench'");
+    }
+    let (mut figures, mut failure) = (Vec::new(), None);
+    for benchmark in Benchmark::value_variants().iter().filter(|one| only.is_empty() || only.contains(one)) {
+        eprintln!("running {benchmark:?}");
+        match benchmark.run(is_quick) {
+            Ok(measured) => figures.extend(measured),
+            Err(error) => {
+                let error = error.context(format!("benchmark {benchmark:?}"));
+                eprintln!("error: {error}");
+                failure = Some(error);
+            }
+        }
+    }
+    report::print(&figures);
+    if !is_quick && !cfg!(debug_assertions) {
+        report::append(&figures)?;
+    }
+    failure.map_or(Ok(()), Err)
+}

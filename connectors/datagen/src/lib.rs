@@ -1,0 +1,22 @@
+//! Sources without anything outside: a collection, and a function of an index.
+//!
+//! ```
+//! use flott_connector_spi::{Boundedness, Source};
+//! use flott_datagen::{CollectionSource, GeneratorSource};
+//!
+//! let letters = CollectionSource::new(vec!["a".to_owned(), "b".to_owned()]);
+//! assert_eq!(letters.boundedness(), Boundedness::Bounded);
+//!
+//! let squares = GeneratorSource::new(|index| index * index).rows_per_second(1000.0);
+//! assert_eq!(squares.boundedness(), Boundedness::Unbounded);
+//! ```
+//!
+//! - [`CollectionSource`]: given records, in order, read by one reader
+//! - [`GeneratorSource`]: the values of a function at 0, 1, 2, …, read by all readers, at a limited rate if wanted
+
+mod collection;
+mod generator;
+mod pace;
+
+pub use collection::{CollectionSource, CollectionSplit};
+pub use generator::{GeneratorSource, GeneratorSplit};

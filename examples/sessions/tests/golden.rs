@@ -1,0 +1,17 @@
+//! The sessions of the default arguments, by the job and by `expected.py`.
+
+#[path = "../../golden.rs"]
+mod golden;
+
+use std::path::Path;
+use std::process::Command;
+
+#[test]
+fn sessions_of_the_default_clicks() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("sessions");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sessions"));
+    command.args(["-p", "2", "--output"]).arg(&output);
+    golden::run(&mut command);
+    golden::assert_golden(&output, &Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/sessions.csv"));
+}

@@ -1,0 +1,553 @@
+//! The checkpoint coordinator of one job, over all its executions.
+//!
+//! One checkpoint at a time goes through `Acknowledging → Writing → Proposed → committed`:
+//!
+//! 1. [`Coordinator::tick`] triggers it at all workers, when all tasks run;
+//! 2. all subtasks acknowledge, and the manifest is written;
+//! 3. its fact is proposed, and with [`Coordinator::committed`] it exists: workers commit.
+//!
+//! Until it is proposed it can be aborted; from then on it can only become durable, or the leader is
+//! gone. The job never decides what to restore while that is open, see [`Coordinator::is_settled`].
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use flott_checkpoint::SubtaskSnapshot;
+use flott_control::{CheckpointKind, CompletedCheckpoint, Down, ExecutionId, Fact};
+use flott_core::config::options::Retention;
+use flott_core::ids::{CheckpointId, Generation, JobId, SubtaskId, VertexId};
+use flott_core::status::JobStatus;
+use flott_core::{Error, Result};
+use flott_graph::JobGraph;
+
+use crate::api::{Checkpoint, Command, Reply, RequestId};
+use crate::pending::{Pending, Stage};
+use crate::retention::CompletedCheckpoints;
+use crate::settings::Settings;
+use crate::splits::SplitAssigner;
+use crate::view::{CheckpointView, CheckpointsView, PendingView};
+
+/// How many savepoints and checkpoints may be waiting for their turn.
+const QUEUE_MAX: usize = 16;
+
+/// How many checkpoints the history shows.
+const HISTORY_MAX: usize = 32;
+
+/// How long to wait after a final checkpoint that failed before the next is tried.
+const RETRY_PAUSE_MS: i64 = 500;
+
+/// What the job has to do for its coordinator.
+#[derive(Clone, Debug)]
+pub(crate) enum Action {
+    /// Send this to every worker of the execution.
+    Broadcast(Down),
+    /// Carry this out.
+    Command(Command),
+    /// Too many checkpoints failed, or one failed in a way that the execution cannot go on from.
+    Fail(Error),
+}
+
+/// What the tasks of an execution are doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// All of them run, or have processed all their input.
+    pub(crate) is_running: bool,
+    /// All of them have processed all their input.
+    pub(crate) is_finishing: bool,
+}
+
+/// What a client wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// A checkpoint now.
+    Checkpoint,
+    /// A savepoint.
+    Savepoint {
+        /// Its folder, as a URL.
+        location: String,
+        /// Whether the job stops with it.
+        stop: bool,
+        /// Whether all windows fire first.
+        drain: bool,
+    },
+}
+
+impl Wish {
+    fn is_stop(&self) -> bool {
+        matches!(self, Self::Savepoint { stop: true, .. })
+    }
+}
+
+/// Why an execution takes no more checkpoints.
+#[derive(Clone, Debug)]
+pub(crate) enum Suspension {
+    /// It failed, and what follows.
+    Failed(Error),
+    /// The job is being cancelled.
+    Cancelled,
+    /// All its tasks have finished.
+    Finished,
+}
+
+#[derive(Clone, Debug)]
+struct Active {
+    generation: Generation,
+    next_periodic_ms: Option<i64>,
+    /// The end of the pause after the last checkpoint, for periodic ones.
+    not_before_ms: i64,
+    /// The end of the pause after a final checkpoint that failed.
+    final_not_before_ms: i64,
+    /// Whether the last checkpoint of the job is durable.
+    is_ending: bool,
+}
+
+/// Clients that wait for the end of the job, whose savepoint is durable.
+#[derive(Clone, Debug)]
+struct Stop {
+    requests: Vec<RequestId>,
+    location: String,
+}
+
+/// See the module's documentation.
+#[derive(Clone, Debug)]
+pub(crate) struct Coordinator {
+    job: JobId,
+    graph: JobGraph,
+    settings: Settings,
+    next_id: CheckpointId,
+    completed: CompletedCheckpoints,
+    active: Option<Active>,
+    pending: Option<Pending>,
+    queue: VecDeque<(RequestId, Wish)>,
+    stop: Option<Stop>,
+    is_cancelled: bool,
+    failures_in_a_row: u32,
+    view: CheckpointsView,
+}
+
+impl Coordinator {
+    /// The coordinator of a job that has not run yet.
+    pub(crate) fn new(job: JobId, graph: JobGraph, settings: Settings) -> Self {
+        Self {
+            completed: CompletedCheckpoints::new(job, &settings.checkpoint_dir, settings.retained_max),
+            job,
+            graph,
+            settings,
+            next_id: 1,
+            active: None,
+            pending: None,
+            queue: VecDeque::new(),
+            stop: None,
+            is_cancelled: false,
+            failures_in_a_row: 0,
+            view: CheckpointsView::default(),
+        }
+    }
+
+    /// A fact that the log already had when this JobManager started.
+    pub(crate) fn replay_completed(&mut self, checkpoint: CompletedCheckpoint) {
+        self.next_id = self.next_id.max(checkpoint.id + 1);
+        self.view.completed += 1;
+        self.completed.add(checkpoint, None);
+    }
+
+    /// A fact that the log already had when this JobManager started.
+    pub(crate) fn replay_dropped(&mut self, id: CheckpointId) {
+        self.completed.drop_checkpoint(id);
+    }
+
+    /// The checkpoint to recover from.
+    pub(crate) fn latest(&self) -> Option<&CompletedCheckpoint> {
+        self.completed.latest()
+    }
+
+    /// Whether [`Self::latest`] is final: no proposal of a later checkpoint is on its way to the log.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.pending.as_ref().is_none_or(|pending| pending.stage != Stage::Proposed)
+    }
+
+    /// The folder that tasks of a generation write into.
+    pub(crate) fn generation_dir(&self, generation: Generation) -> String {
+        format!("{}/g{generation}", self.completed.job_dir())
+    }
+
+    /// The job starts from this checkpoint, of its own or of another job. `files` are those that it needs.
+    pub(crate) fn restored(&mut self, checkpoint: CompletedCheckpoint, files: BTreeSet<String>) {
+        self.next_id = self.next_id.max(checkpoint.id + 1);
+        if self.latest().is_some_and(|latest| latest.location == checkpoint.location) {
+            self.completed.set_files(checkpoint.id, files);
+        }
+        self.view.restored += 1;
+        self.view.latest_restored = Some(checkpoint);
+    }
+
+    /// All tasks of a new execution run.
+    pub(crate) fn start(&mut self, now_ms: i64, generation: Generation) {
+        self.active = Some(Active {
+            generation,
+            next_periodic_ms: self.settings.interval_ms.map(|interval| now_ms + interval),
+            not_before_ms: now_ms,
+            final_not_before_ms: now_ms,
+            is_ending: false,
+        });
+        self.failures_in_a_row = 0;
+    }
+
+    /// Whether the last checkpoint of the execution is durable, so that its tasks may finish.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.active.as_ref().is_some_and(|active| active.is_ending)
+    }
+
+    /// A client asks for a checkpoint or savepoint.
+    pub(crate) fn request(&mut self, id: RequestId, wish: Wish) -> Result<()> {
+        let Some(active) = &self.active else {
+            return Err(Error::system("not all tasks of the job run: try again when it is RUNNING"));
+        };
+        let is_stopping = self.queue.iter().any(|(_, wish)| wish.is_stop())
+            || self.pending.as_ref().is_some_and(Pending::is_stop)
+            || active.is_ending;
+        if is_stopping {
+            return Err(Error::input("the job is already stopping"));
+        }
+        if self.queue.len() >= QUEUE_MAX {
+            return Err(Error::system(format!(
+                "{QUEUE_MAX} checkpoints and savepoints of the job are waiting already: try again later"
+            )));
+        }
+        self.queue.push_back((id, wish));
+        Ok(())
+    }
+
+    /// Gives up what is late, and triggers what is due.
+    pub(crate) fn tick(
+        &mut self,
+        now_ms: i64,
+        progress: Progress,
+        splits: &BTreeMap<VertexId, SplitAssigner>,
+    ) -> Vec<Action> {
+        let mut actions = Vec::new();
+        let late = self.pending.take_if(|pending| pending.stage != Stage::Proposed && now_ms >= pending.deadline_ms);
+        if let Some(pending) = late {
+            let reason = format!(
+                "it was not complete after {} ms: {} of {} subtasks acknowledged",
+                self.settings.timeout_ms,
+                pending.acknowledged(),
+                pending.subtasks
+            );
+            self.abort(now_ms, pending, &Error::system(reason), &mut actions);
+        }
+        let is_failing = matches!(actions.last(), Some(Action::Fail(_)));
+        if self.pending.is_none() && progress.is_running && !is_failing {
+            self.trigger_next(now_ms, progress, splits, &mut actions);
+        }
+        actions
+    }
+
+    fn trigger_next(
+        &mut self,
+        now_ms: i64,
+        progress: Progress,
+        splits: &BTreeMap<VertexId, SplitAssigner>,
+        actions: &mut Vec<Action>,
+    ) {
+        let Some(active) = self.active.as_mut().filter(|active| !active.is_ending) else { return };
+        let is_due = if progress.is_finishing {
+            now_ms >= active.final_not_before_ms
+        } else {
+            now_ms >= active.not_before_ms && active.next_periodic_ms.is_some_and(|next| now_ms >= next)
+        };
+        let id = self.next_id;
+        let private = format!("{}/g{}/chk-{id}", self.completed.job_dir(), active.generation);
+        let (kind, location, request) = match self.queue.pop_front() {
+            Some((request, Wish::Savepoint { location, stop, drain })) => {
+                (CheckpointKind::Savepoint { dir: location.clone(), stop, drain }, location, Some(request))
+            }
+            Some((request, Wish::Checkpoint)) => (CheckpointKind::Checkpoint, private, Some(request)),
+            None if is_due && progress.is_finishing => (CheckpointKind::Final, private, None),
+            None if is_due => (CheckpointKind::Checkpoint, private, None),
+            None => return,
+        };
+        if kind == CheckpointKind::Checkpoint {
+            active.next_periodic_ms = self.settings.interval_ms.map(|interval| now_ms + interval);
+        }
+        let times = (now_ms, self.settings.timeout_ms);
+        let generation = active.generation;
+        let mut pending = Pending::new(id, generation, kind.clone(), location, times, &self.graph, splits);
+        pending.requests.extend(request);
+        self.pending = Some(pending);
+        self.next_id += 1;
+        self.view.triggered += 1;
+        actions.push(Action::Broadcast(Down::TriggerCheckpoint {
+            execution: self.execution(generation),
+            checkpoint: id,
+            triggered_ms: now_ms,
+            kind,
+        }));
+    }
+
+    fn execution(&self, generation: Generation) -> ExecutionId {
+        ExecutionId { job: self.job, generation }
+    }
+
+    /// A subtask's part is durable. What comes too late or twice changes nothing.
+    pub(crate) fn acknowledge(
+        &mut self,
+        subtask: SubtaskId,
+        id: CheckpointId,
+        snapshot: SubtaskSnapshot,
+    ) -> Vec<Action> {
+        let Some(pending) = self.pending.as_mut().filter(|pending| pending.id == id) else { return Vec::new() };
+        if !pending.acknowledge(&self.graph, subtask, snapshot) {
+            return Vec::new();
+        }
+        pending.stage = Stage::Writing;
+        let manifest = Box::new(pending.build_manifest(self.job, &self.graph));
+        vec![Action::Command(Command::WriteManifest(Checkpoint { location: pending.location.clone(), manifest }))]
+    }
+
+    /// A subtask cannot take part.
+    pub(crate) fn decline(&mut self, now_ms: i64, task: &str, id: CheckpointId, reason: Error) -> Vec<Action> {
+        let mut actions = Vec::new();
+        let declined = self.pending.take_if(|pending| pending.id == id && pending.stage == Stage::Acknowledging);
+        if let Some(pending) = declined {
+            self.abort(now_ms, pending, &reason.context(format!("{task} declined it")), &mut actions);
+        }
+        actions
+    }
+
+    /// The end of writing a manifest.
+    pub(crate) fn manifest_written(
+        &mut self,
+        now_ms: i64,
+        generation: Generation,
+        id: CheckpointId,
+        result: Result<CompletedCheckpoint>,
+    ) -> Vec<Action> {
+        let mut actions = Vec::new();
+        let is_expected = self.pending.as_ref().is_some_and(|pending| {
+            pending.id == id && pending.generation == generation && pending.stage == Stage::Writing
+        });
+        match result {
+            Ok(checkpoint) if is_expected => {
+                if let Some(pending) = &mut self.pending {
+                    pending.stage = Stage::Proposed;
+                }
+                let fact = Fact::CheckpointCompleted { job: self.job, checkpoint };
+                actions.push(Action::Command(Command::Propose(fact)));
+            }
+            Err(reason) if is_expected => {
+                if let Some(pending) = self.pending.take() {
+                    self.abort(now_ms, pending, &reason.context("writing its manifest"), &mut actions);
+                }
+            }
+            // It was aborted meanwhile. A regular one's folder is already known as garbage.
+            Ok(checkpoint) if checkpoint.is_savepoint => actions.push(delete_folder(checkpoint.location)),
+            _ => {}
+        }
+        actions
+    }
+
+    /// A checkpoint is durable: its commit point is behind it.
+    pub(crate) fn committed(&mut self, now_ms: i64, checkpoint: CompletedCheckpoint) -> Vec<Action> {
+        let mut actions = Vec::new();
+        let proposed = self.pending.take_if(|p| p.id == checkpoint.id && p.stage == Stage::Proposed);
+        self.next_id = self.next_id.max(checkpoint.id + 1);
+        self.failures_in_a_row = 0;
+        self.view.completed += 1;
+        let Some(pending) = proposed else {
+            self.completed.add(checkpoint, None);
+            return actions;
+        };
+        self.remember(now_ms, &pending, Ok(checkpoint.clone()));
+        let (generation, is_last, location) = (pending.generation, pending.is_last(), checkpoint.location.clone());
+        self.completed.add(checkpoint, Some(pending.files));
+        if let Some(active) = self.active.as_mut().filter(|active| active.generation == generation) {
+            active.not_before_ms = now_ms + self.settings.min_pause_ms;
+            active.is_ending = is_last;
+            actions.push(Action::Broadcast(Down::CheckpointCompleted {
+                execution: self.execution(generation),
+                checkpoint: pending.id,
+                is_last,
+            }));
+            if is_last {
+                self.refuse_queue(&Error::input("the job is finishing"), &mut actions);
+            }
+        }
+        let is_stop = matches!(pending.kind, CheckpointKind::Savepoint { stop: true, .. });
+        if !is_stop {
+            reply_all(pending.requests, &Ok(Reply::Completed(location)), &mut actions);
+        } else if self.active.is_some() || self.is_cancelled {
+            self.stop = Some(Stop { requests: pending.requests, location });
+        } else {
+            reply_all(pending.requests, &Err(stopped_too_late(&location)), &mut actions);
+        }
+        let job = self.job;
+        let surplus = self.completed.surplus();
+        let dropped = surplus.into_iter().map(|checkpoint| Fact::CheckpointDropped { job, checkpoint });
+        actions.extend(dropped.map(|fact| Action::Command(Command::Propose(fact))));
+        actions.extend(self.completed.sweep().map(Action::Command));
+        actions
+    }
+
+    /// A checkpoint is no longer kept.
+    pub(crate) fn dropped(&mut self, id: CheckpointId) -> Option<Command> {
+        self.completed.drop_checkpoint(id);
+        self.completed.sweep()
+    }
+
+    /// The execution takes no more checkpoints: what is pending is aborted, and whoever waits is told.
+    pub(crate) fn suspend(&mut self, now_ms: i64, suspension: &Suspension) -> Vec<Action> {
+        let mut actions = Vec::new();
+        self.active = None;
+        let reason = match suspension {
+            Suspension::Failed(error) => error.clone().context("the job failed"),
+            Suspension::Cancelled => Error::input("the job was cancelled"),
+            Suspension::Finished => Error::input("the job has finished"),
+        };
+        self.is_cancelled |= matches!(suspension, Suspension::Cancelled);
+        if let Some(pending) = self.pending.take_if(|pending| pending.stage != Stage::Proposed) {
+            self.give_up(now_ms, pending, &reason, &mut actions);
+        }
+        self.refuse_queue(&reason, &mut actions);
+        if let Suspension::Failed(_) = suspension
+            && let Some(stop) = self.stop.take()
+        {
+            reply_all(stop.requests, &Err(stopped_too_late(&stop.location)), &mut actions);
+        }
+        actions
+    }
+
+    /// The job is over, durably.
+    pub(crate) fn ended(&mut self, status: JobStatus) -> Vec<Action> {
+        let mut actions = Vec::new();
+        if let Some(stop) = self.stop.take() {
+            reply_all(stop.requests, &Ok(Reply::Completed(stop.location)), &mut actions);
+        }
+        if !self.is_kept_after(status) {
+            let ids = self.completed.discard_all();
+            // The job's end is what the log says about these files; the facts keep its picture complete.
+            actions.extend(self.completed.delete_everything().map(Action::Command));
+            let job = self.job;
+            let dropped = ids.into_iter().map(|checkpoint| Fact::CheckpointDropped { job, checkpoint });
+            actions.extend(dropped.map(|fact| Action::Command(Command::Propose(fact))));
+        }
+        actions
+    }
+
+    /// Whether the log still has checkpoints of the job, which has ended, that it should not keep: the last
+    /// leader died before it had dropped them.
+    pub(crate) fn has_leftovers(&self, status: JobStatus) -> bool {
+        !self.is_kept_after(status) && self.completed.has_regular()
+    }
+
+    fn is_kept_after(&self, status: JobStatus) -> bool {
+        match status {
+            JobStatus::Failed => self.settings.retention != Retention::Never,
+            JobStatus::Canceled => self.settings.retention == Retention::OnCancellation,
+            _ => false,
+        }
+    }
+
+    /// When [`Self::tick`] has something to do, if nothing else happens before.
+    pub(crate) fn next_deadline(&self, progress: Progress) -> Option<i64> {
+        if let Some(pending) = &self.pending {
+            return (pending.stage != Stage::Proposed).then_some(pending.deadline_ms);
+        }
+        let active = self.active.as_ref().filter(|active| !active.is_ending && progress.is_running)?;
+        if progress.is_finishing {
+            return Some(active.final_not_before_ms);
+        }
+        active.next_periodic_ms.map(|next| next.max(active.not_before_ms))
+    }
+
+    /// What can be seen.
+    pub(crate) fn view(&self) -> CheckpointsView {
+        let in_progress = self.pending.iter().map(|pending| PendingView {
+            id: pending.id,
+            is_savepoint: pending.is_savepoint(),
+            triggered_ms: pending.triggered_ms,
+            acknowledged: pending.acknowledged(),
+            subtasks: pending.subtasks,
+        });
+        CheckpointsView { in_progress: in_progress.collect(), ..self.view.clone() }
+    }
+
+    /// A checkpoint failed while its execution goes on.
+    fn abort(&mut self, now_ms: i64, pending: Pending, reason: &Error, actions: &mut Vec<Action>) {
+        let name = if pending.is_savepoint() { "savepoint" } else { "checkpoint" };
+        let error = reason.clone().context(format!("{name} {} failed", pending.id));
+        let (is_savepoint, is_stop) = (pending.is_savepoint(), pending.is_stop());
+        actions.push(Action::Broadcast(Down::CheckpointAborted {
+            execution: self.execution(pending.generation),
+            checkpoint: pending.id,
+        }));
+        self.give_up(now_ms, pending, &error, actions);
+        if let Some(active) = &mut self.active {
+            active.not_before_ms = now_ms + self.settings.min_pause_ms;
+            active.final_not_before_ms = now_ms + RETRY_PAUSE_MS;
+        }
+        if is_stop {
+            // Sources have sent its barrier and nothing after it: only a restart makes them go on.
+            actions.push(Action::Fail(error));
+        } else if !is_savepoint {
+            self.failures_in_a_row += 1;
+            let tolerable = self.settings.tolerable_failures;
+            if self.failures_in_a_row > tolerable {
+                actions.push(Action::Fail(error.context(format!(
+                    "more checkpoints failed in a row than execution.checkpointing.tolerable-failed-checkpoints ({tolerable})"
+                ))));
+            }
+        }
+    }
+
+    /// Forgets a checkpoint that will never be durable, and whatever was written for it.
+    fn give_up(&mut self, now_ms: i64, pending: Pending, reason: &Error, actions: &mut Vec<Action>) {
+        self.view.failed += 1;
+        self.remember(now_ms, &pending, Err(reason.message.clone()));
+        if pending.is_savepoint() {
+            // Nothing else refers to a savepoint's files.
+            actions.push(delete_folder(pending.location));
+        } else {
+            self.completed.abandon(pending.id, pending.location);
+        }
+        reply_all(pending.requests, &Err(reason.clone()), actions);
+    }
+
+    fn refuse_queue(&mut self, reason: &Error, actions: &mut Vec<Action>) {
+        reply_all(self.queue.drain(..).map(|(request, _)| request), &Err(reason.clone()), actions);
+    }
+
+    fn remember(&mut self, now_ms: i64, pending: &Pending, outcome: Result<CompletedCheckpoint, String>) {
+        self.view.history.insert(
+            0,
+            CheckpointView {
+                id: pending.id,
+                is_savepoint: pending.is_savepoint(),
+                triggered_ms: pending.triggered_ms,
+                ended_ms: now_ms,
+                outcome,
+                sync_micros_max: pending.sync_micros_max,
+                alignment_micros_max: pending.alignment_micros_max,
+                subtasks: pending.subtasks,
+            },
+        );
+        self.view.history.truncate(HISTORY_MAX);
+    }
+}
+
+fn reply_all(requests: impl IntoIterator<Item = RequestId>, reply: &Result<Reply>, actions: &mut Vec<Action>) {
+    let reply = |id| Action::Command(Command::Reply { id, reply: reply.clone() });
+    actions.extend(requests.into_iter().map(reply));
+}
+
+fn delete_folder(folder: String) -> Action {
+    Action::Command(Command::Delete { files: Vec::new(), folders: vec![folder] })
+}
+
+fn stopped_too_late(location: &str) -> Error {
+    Error::system(format!(
+        "the savepoint {location} is complete, but the job failed before it had stopped: unless its restart strategy gave up, it goes on from there, so stop it again"
+    ))
+}
+
+#[cfg(test)]
+mod tests;

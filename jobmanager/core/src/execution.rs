@@ -1,0 +1,310 @@
+//! One execution of a job: its workers, its tasks, and the splits of its sources.
+
+use std::collections::BTreeMap;
+
+use flott_checkpoint::assign::task_restore;
+use flott_checkpoint::{Manifest, TaskRestore};
+use flott_control::{ExecutionId, JobDeployment, TaskDeployment, TaskMetrics, WorkerAddress};
+use flott_core::config::Configuration;
+use flott_core::ids::{SubtaskId, TaskManagerId, VertexId};
+use flott_core::status::TaskStatus;
+use flott_graph::JobGraph;
+
+use crate::api::SessionId;
+use crate::coordinator::Progress;
+use crate::splits::SplitAssigner;
+use crate::view::{SubtaskView, VertexView};
+
+/// The checkpoint that an execution starts from.
+#[derive(Clone, Debug)]
+pub(crate) struct Restore {
+    /// Its folder, as a URL.
+    pub(crate) location: String,
+    /// Its content.
+    pub(crate) manifest: Box<Manifest>,
+    /// Whether it lies in the job's own folder, so that new checkpoints may refer to its files.
+    pub(crate) is_own: bool,
+}
+
+impl Restore {
+    fn of_task(&self, graph: &JobGraph, subtask: SubtaskId) -> TaskRestore {
+        let mut restore = task_restore(&self.manifest, &self.location, graph, subtask);
+        // Savepoints and other jobs' checkpoints may be deleted at any time: nothing is to build on them.
+        restore.is_same_range &= self.is_own;
+        restore
+    }
+
+    /// The splits that were unassigned in the source whose operators these are, if they were known.
+    fn splits_of(&self, graph: &JobGraph, vertex: VertexId) -> SplitAssigner {
+        let operators = &graph.vertices[vertex as usize].operators;
+        let old =
+            self.manifest.vertices.iter().find(|old| {
+                old.splits_discovered && operators.iter().any(|operator| old.operators.contains(&operator.id))
+            });
+        old.map_or_else(SplitAssigner::default, |old| SplitAssigner::restored(old.unassigned_splits.clone()))
+    }
+}
+
+/// A worker process.
+#[derive(Clone, Debug)]
+pub(crate) struct Worker {
+    pub(crate) task_manager: TaskManagerId,
+    /// Its session, once it has registered.
+    pub(crate) session: Option<SessionId>,
+    data_address: String,
+    /// Whether its session was lost. How the process ended, if it did, is for its TaskManager to say.
+    pub(crate) is_lost: bool,
+    /// Whether it has ended, or its TaskManager has.
+    pub(crate) is_gone: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Task {
+    worker: u32,
+    /// Its slot, counted within its worker.
+    slot: u32,
+    status: TaskStatus,
+    since_ms: i64,
+    started_ms: Option<i64>,
+    metrics: Option<TaskMetrics>,
+}
+
+/// See the module's documentation.
+#[derive(Clone, Debug)]
+pub(crate) struct Execution {
+    pub(crate) id: ExecutionId,
+    pub(crate) workers: Vec<Worker>,
+    tasks: BTreeMap<SubtaskId, Task>,
+    pub(crate) splits: BTreeMap<VertexId, SplitAssigner>,
+    restore: Option<Restore>,
+    /// Until when all workers must have registered; `None` once they have.
+    pub(crate) register_by_ms: Option<i64>,
+    /// Whether all tasks have been running.
+    pub(crate) has_run: bool,
+}
+
+impl Execution {
+    /// Puts subtask `s` of every vertex into slot `s`, with one worker on each TaskManager that gives slots.
+    pub(crate) fn new(
+        id: ExecutionId,
+        graph: &JobGraph,
+        slots: &[TaskManagerId],
+        restore: Option<Restore>,
+        now_ms: i64,
+        register_by_ms: i64,
+    ) -> Self {
+        let mut workers: Vec<Worker> = Vec::new();
+        let mut slots_taken: Vec<u32> = Vec::new();
+        let mut places: Vec<(u32, u32)> = Vec::with_capacity(slots.len());
+        for task_manager in slots {
+            let worker = workers.iter().position(|worker| worker.task_manager == *task_manager).unwrap_or_else(|| {
+                workers.push(Worker {
+                    task_manager: task_manager.clone(),
+                    session: None,
+                    data_address: String::new(),
+                    is_lost: false,
+                    is_gone: false,
+                });
+                slots_taken.push(0);
+                workers.len() - 1
+            });
+            places.push((worker as u32, slots_taken[worker]));
+            slots_taken[worker] += 1;
+        }
+        let mut tasks = BTreeMap::new();
+        let mut splits = BTreeMap::new();
+        for (vertex, description) in (0..).zip(&graph.vertices) {
+            for (index, &(worker, slot)) in (0..description.parallelism).zip(&places) {
+                let status = TaskStatus::Deploying;
+                let task = Task { worker, slot, status, since_ms: now_ms, started_ms: None, metrics: None };
+                tasks.insert(SubtaskId { vertex, index }, task);
+            }
+            if description.is_source {
+                let assigner = restore.as_ref().map(|restore| restore.splits_of(graph, vertex));
+                splits.insert(vertex, assigner.unwrap_or_default());
+            }
+        }
+        Self { id, workers, tasks, splits, restore, register_by_ms: Some(register_by_ms), has_run: false }
+    }
+
+    /// The worker on a TaskManager.
+    pub(crate) fn worker_on(&mut self, task_manager: &TaskManagerId) -> Option<&mut Worker> {
+        self.workers.iter_mut().find(|worker| worker.task_manager == *task_manager)
+    }
+
+    /// The sessions of all workers that can be reached.
+    pub(crate) fn sessions(&self) -> impl Iterator<Item = SessionId> {
+        self.workers.iter().filter(|worker| !worker.is_gone && !worker.is_lost).filter_map(|worker| worker.session)
+    }
+
+    /// The session of the worker that runs a subtask.
+    pub(crate) fn session_of(&self, subtask: SubtaskId) -> Option<SessionId> {
+        let task = self.tasks.get(&subtask)?;
+        self.workers.get(task.worker as usize)?.session
+    }
+
+    /// The TaskManager that runs a subtask.
+    pub(crate) fn task_manager_of(&self, subtask: SubtaskId) -> Option<&TaskManagerId> {
+        let task = self.tasks.get(&subtask)?;
+        self.workers.get(task.worker as usize).map(|worker| &worker.task_manager)
+    }
+
+    /// A worker registered. Returns whether it was one that was waited for.
+    pub(crate) fn register(&mut self, task_manager: &TaskManagerId, session: SessionId, data_address: String) -> bool {
+        match self.worker_on(task_manager) {
+            Some(worker) if worker.session.is_none() && !worker.is_gone => {
+                worker.session = Some(session);
+                worker.data_address = data_address;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The parts of all workers, once all of them have registered. What is restored is forgotten with that.
+    pub(crate) fn deploy(
+        &mut self,
+        now_ms: i64,
+        graph: &JobGraph,
+        config: &Configuration,
+        checkpoint_dir: &str,
+    ) -> Vec<(SessionId, JobDeployment)> {
+        let sessions: Option<Vec<SessionId>> = self.workers.iter().map(|worker| worker.session).collect();
+        let Some(sessions) = sessions.filter(|_| self.register_by_ms.is_some()) else { return Vec::new() };
+        self.register_by_ms = None;
+        let restore = self.restore.take();
+        let address = |worker: &Worker| WorkerAddress {
+            task_manager: worker.task_manager.clone(),
+            data_address: worker.data_address.clone(),
+        };
+        let workers: Vec<WorkerAddress> = self.workers.iter().map(address).collect();
+        let mut placement: Vec<Vec<u32>> = vec![Vec::new(); graph.vertices.len()];
+        for (subtask, task) in &self.tasks {
+            placement[subtask.vertex as usize].push(task.worker);
+        }
+        for task in self.tasks.values_mut() {
+            task.started_ms = Some(now_ms);
+        }
+        let description = graph.describe();
+        let part = |(this_worker, session): (u32, SessionId)| {
+            let tasks = self.tasks.iter().filter(|(_, task)| task.worker == this_worker).map(|(&subtask, task)| {
+                let restore = restore.as_ref().map(|restore| restore.of_task(graph, subtask));
+                TaskDeployment { subtask, slot: task.slot, restore }
+            });
+            let deployment = JobDeployment {
+                graph: description.clone(),
+                config: config.clone(),
+                checkpoint_dir: checkpoint_dir.to_owned(),
+                workers: workers.clone(),
+                this_worker,
+                placement: placement.clone(),
+                tasks: tasks.collect(),
+            };
+            (session, deployment)
+        };
+        (0..).zip(sessions).map(part).collect()
+    }
+
+    /// A subtask changed its state. Returns whether it exists and had not ended before.
+    pub(crate) fn set_status(&mut self, now_ms: i64, subtask: SubtaskId, status: TaskStatus) -> bool {
+        match self.tasks.get_mut(&subtask) {
+            Some(task) if !has_ended(task.status) => {
+                if task.status != status {
+                    task.status = status;
+                    task.since_ms = now_ms;
+                }
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Whatever has not ended is in this state from now on.
+    pub(crate) fn set_remaining(&mut self, now_ms: i64, status: TaskStatus) {
+        for task in self.tasks.values_mut().filter(|task| !has_ended(task.status) && task.status != status) {
+            task.status = status;
+            task.since_ms = now_ms;
+        }
+    }
+
+    /// The figures of subtasks.
+    pub(crate) fn set_metrics(&mut self, metrics: Vec<TaskMetrics>) {
+        for figures in metrics {
+            if let Some(task) = self.tasks.get_mut(&figures.subtask) {
+                task.metrics = Some(figures);
+            }
+        }
+    }
+
+    /// What the tasks are doing, all in all.
+    pub(crate) fn progress(&self) -> Progress {
+        let all = |statuses: &[TaskStatus]| self.tasks.values().all(|task| statuses.contains(&task.status));
+        Progress {
+            is_running: all(&[TaskStatus::Running, TaskStatus::Finishing]),
+            is_finishing: all(&[TaskStatus::Finishing]),
+        }
+    }
+
+    /// Whether every task has finished.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.tasks.values().all(|task| task.status == TaskStatus::Finished)
+    }
+
+    /// Whether nothing runs any more, in whatever way it ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.tasks.values().all(|task| {
+            has_ended(task.status) || self.workers.get(task.worker as usize).is_none_or(|w| w.is_gone || w.is_lost)
+        })
+    }
+
+    /// Whether all workers are gone, or at least lost.
+    pub(crate) fn is_unreachable(&self) -> bool {
+        self.workers.iter().all(|worker| worker.is_gone || worker.is_lost)
+    }
+
+    /// Whether all workers are gone.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.workers.iter().all(|worker| worker.is_gone)
+    }
+
+    /// What can be seen.
+    pub(crate) fn view(&self, graph: &JobGraph) -> Vec<VertexView> {
+        let subtask = |subtask: SubtaskId| {
+            self.tasks.get(&subtask).map(|task| SubtaskView {
+                status: task.status,
+                task_manager: self.task_manager_of(subtask).cloned(),
+                since_ms: task.since_ms,
+                started_ms: task.started_ms,
+                metrics: task.metrics.clone(),
+            })
+        };
+        let vertex = |(vertex, description): (VertexId, &flott_graph::JobVertex)| VertexView {
+            subtasks: (0..description.parallelism).filter_map(|index| subtask(SubtaskId { vertex, index })).collect(),
+        };
+        (0..).zip(&graph.vertices).map(vertex).collect()
+    }
+}
+
+fn has_ended(status: TaskStatus) -> bool {
+    matches!(status, TaskStatus::Finished | TaskStatus::Canceled | TaskStatus::Failed)
+}
+
+/// The name of a subtask, as Flink writes it: `Map (2/4)`.
+pub(crate) fn task_name(graph: &JobGraph, subtask: SubtaskId) -> String {
+    match graph.vertices.get(subtask.vertex as usize) {
+        Some(vertex) => format!("{} ({}/{})", vertex.name, subtask.index + 1, vertex.parallelism),
+        None => format!("subtask {subtask}"),
+    }
+}
+
+/// The vertices of a job that has never run.
+pub(crate) fn view_unplaced(graph: &JobGraph, since_ms: i64) -> Vec<VertexView> {
+    let subtask =
+        SubtaskView { status: TaskStatus::Created, task_manager: None, since_ms, started_ms: None, metrics: None };
+    let vertex =
+        |vertex: &flott_graph::JobVertex| VertexView { subtasks: vec![subtask.clone(); vertex.parallelism as usize] };
+    graph.vertices.iter().map(vertex).collect()
+}
+
+#[cfg(test)]
+mod tests;

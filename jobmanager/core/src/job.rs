@@ -1,0 +1,287 @@
+//! One job: what the log knows of it, and what it is doing.
+//!
+//! ```text
+//! Idle ─→ Loading ─→ Waiting ─→ Starting ─→ Active ─→ Stopping ─→ Ending ─→ Ended
+//!           ↑                                            │
+//!           └──────────────── Delayed ←──────────────────┘
+//! ```
+//!
+//! `lifecycle` moves a job from phase to phase; `messages` is what workers and clients say to it.
+
+use flott_checkpoint::Manifest;
+use flott_control::{CompletedCheckpoint, Down, ExecutionId, Fact, JobEnd, JobSpec};
+use flott_core::config::Configuration;
+use flott_core::ids::{Generation, JobId, TaskManagerId};
+use flott_core::status::JobStatus;
+use flott_core::{Error, Result};
+
+use crate::api::{Command, Reply, RequestId, SessionId};
+use crate::coordinator::Coordinator;
+use crate::execution::{Execution, Restore, view_unplaced};
+use crate::resources::Resources;
+use crate::restart::RestartStrategy;
+use crate::scheduler::Shortage;
+use crate::sessions::Sessions;
+use crate::settings::Settings;
+use crate::submission::{self, Plan};
+use crate::view::{ExceptionView, JobView, VertexView};
+
+mod lifecycle;
+mod messages;
+
+/// How many failures a job shows.
+const EXCEPTIONS_MAX: usize = 32;
+
+/// What a job acts on besides itself.
+#[derive(Debug)]
+pub(crate) struct Context<'a> {
+    pub(crate) now_ms: i64,
+    pub(crate) resources: &'a mut Resources,
+    pub(crate) sessions: &'a mut Sessions,
+    pub(crate) commands: &'a mut Vec<Command>,
+}
+
+impl Context<'_> {
+    /// Sends a message.
+    pub(crate) fn send(&mut self, session: SessionId, message: Down) {
+        self.commands.push(Command::Send { session, message });
+    }
+
+    /// Sends a message to a TaskManager, if it is connected.
+    fn send_to(&mut self, task_manager: &TaskManagerId, message: Down) {
+        if let Some(session) = self.resources.session(task_manager) {
+            self.send(session, message);
+        }
+    }
+
+    /// Tells a process that it is not, or no longer, wanted, and forgets it.
+    pub(crate) fn refuse(&mut self, session: SessionId, reason: Error) {
+        self.sessions.close(session);
+        self.send(session, Down::Refused(reason));
+        self.commands.push(Command::Close { session });
+    }
+
+    /// Answers a client.
+    pub(crate) fn reply(&mut self, id: RequestId, reply: Result<Reply>) {
+        self.commands.push(Command::Reply { id, reply });
+    }
+
+    fn propose(&mut self, fact: Fact) {
+        self.commands.push(Command::Propose(fact));
+    }
+}
+
+/// What went wrong, and where.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    pub(crate) error: Error,
+    /// The name of the subtask.
+    pub(crate) task: Option<String>,
+    pub(crate) task_manager: Option<TaskManagerId>,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self { error, task: None, task_manager: None }
+    }
+}
+
+/// What follows when the workers are gone.
+#[derive(Clone, Debug)]
+enum Next {
+    /// Another generation, not before this time.
+    Restart { at_ms: i64 },
+    /// The end.
+    End { status: JobStatus, error: Option<Error> },
+}
+
+#[derive(Clone, Debug)]
+enum Phase {
+    /// Only known from the log so far.
+    Idle,
+    /// The checkpoint to start from is being read.
+    Loading,
+    /// There are not enough free slots.
+    Waiting { since_ms: i64, restore: Option<Restore>, shortage: Option<Shortage> },
+    /// The next generation is on its way to the log. A TaskManager may be lost meanwhile.
+    Starting { slots: Vec<TaskManagerId>, restore: Option<Restore>, lost: Option<Failure> },
+    /// Workers are being started, or run.
+    Active(Box<Execution>),
+    /// Workers are being stopped.
+    Stopping {
+        execution: Box<Execution>,
+        next: Next,
+        /// When workers that cancel their tasks are ended by force.
+        kill_at_ms: Option<i64>,
+        /// Until when a lost worker's TaskManager may say how it ended.
+        explain_by_ms: i64,
+        /// When the job goes on whatever its workers do.
+        give_up_at_ms: i64,
+    },
+    /// The next generation has its time.
+    Delayed { until_ms: i64 },
+    /// The end is on its way to the log.
+    Ending,
+    /// The end is durable.
+    Ended,
+}
+
+/// See the module's documentation.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    id: JobId,
+    spec: JobSpec,
+    config: Configuration,
+    settings: Settings,
+    restart: RestartStrategy,
+    coordinator: Coordinator,
+    status: JobStatus,
+    status_times: Vec<(JobStatus, i64)>,
+    submitted_ms: i64,
+    ended: Option<JobEnd>,
+    /// The latest durable generation.
+    generation: Generation,
+    phase: Phase,
+    exceptions: Vec<ExceptionView>,
+    /// The vertices as the last execution left them.
+    vertices: Vec<VertexView>,
+    /// Why the job cannot run at all, though the log has accepted it.
+    refusal: Option<Error>,
+}
+
+impl Job {
+    /// A job that is durable. Its configuration was checked at submission; should this JobManager not understand it,
+    /// the job fails as soon as it starts.
+    pub(crate) fn new(id: JobId, spec: JobSpec, cluster: &Configuration, submitted_ms: i64) -> Self {
+        let (plan, refusal) = match submission::plan(&spec, cluster) {
+            Ok(plan) => (plan, None),
+            Err(error) => {
+                let config = Configuration::default();
+                let settings = Settings::read(&config).expect("defaults can be read");
+                (Plan { config, settings, restart: RestartStrategy::Never }, Some(error))
+            }
+        };
+        Self {
+            id,
+            coordinator: Coordinator::new(id, spec.graph.clone(), plan.settings.clone()),
+            vertices: view_unplaced(&spec.graph, submitted_ms),
+            spec,
+            config: plan.config,
+            settings: plan.settings,
+            restart: plan.restart,
+            status: JobStatus::Created,
+            status_times: vec![(JobStatus::Created, submitted_ms)],
+            submitted_ms,
+            ended: None,
+            generation: 0,
+            phase: Phase::Idle,
+            exceptions: Vec::new(),
+            refusal,
+        }
+    }
+
+    /// A fact that the log already had when this JobManager started.
+    pub(crate) fn replay(&mut self, fact: Fact) {
+        match fact {
+            Fact::GenerationStarted { generation, .. } => self.generation = self.generation.max(generation),
+            Fact::CheckpointCompleted { checkpoint, .. } => self.coordinator.replay_completed(checkpoint),
+            Fact::CheckpointDropped { checkpoint, .. } => self.coordinator.replay_dropped(checkpoint),
+            Fact::JobEnded { end, .. } => {
+                if let Some(error) = &end.error {
+                    self.record(end.ended_ms, &Failure::from(error.clone()));
+                }
+                self.set_ended(end);
+            }
+            Fact::JobSubmitted { .. } => {}
+        }
+    }
+
+    fn set_ended(&mut self, end: JobEnd) {
+        self.phase = Phase::Ended;
+        self.set_status(end.ended_ms, end.status);
+        self.ended = Some(end);
+    }
+
+    /// Since when the job waits for slots, if it does.
+    pub(crate) fn waiting_since_ms(&self) -> Option<i64> {
+        match self.phase {
+            Phase::Waiting { since_ms, .. } => Some(since_ms),
+            _ => None,
+        }
+    }
+
+    /// Whether the job is over, durably.
+    pub(crate) fn has_ended(&self) -> bool {
+        matches!(self.phase, Phase::Ended)
+    }
+
+    fn execution_id(&self) -> ExecutionId {
+        ExecutionId { job: self.id, generation: self.generation }
+    }
+
+    fn set_status(&mut self, now_ms: i64, status: JobStatus) {
+        if self.status == status {
+            return;
+        }
+        self.status = status;
+        // A job may restart for ever: each state keeps its last time only.
+        self.status_times.retain(|(other, _)| *other != status);
+        self.status_times.push((status, now_ms));
+    }
+
+    fn record(&mut self, now_ms: i64, failure: &Failure) {
+        let mut message = failure.error.message.clone();
+        if let Some(backtrace) = &failure.error.backtrace {
+            message = format!("{message}\n{backtrace}");
+        }
+        let exception = ExceptionView {
+            at_ms: now_ms,
+            message,
+            task: failure.task.clone(),
+            task_manager: failure.task_manager.clone(),
+            generation: self.generation,
+        };
+        self.exceptions.insert(0, exception);
+        self.exceptions.truncate(EXCEPTIONS_MAX);
+    }
+
+    /// What can be seen.
+    pub(crate) fn view(&self) -> JobView {
+        let waiting_for = match &self.phase {
+            Phase::Waiting { shortage, .. } => shortage.map(|shortage| shortage.to_string()),
+            _ => None,
+        };
+        let vertices = match &self.phase {
+            Phase::Active(execution) | Phase::Stopping { execution, .. } => execution.view(&self.spec.graph),
+            _ => self.vertices.clone(),
+        };
+        JobView {
+            id: self.id,
+            spec: self.spec.clone(),
+            status: self.status,
+            generation: self.generation,
+            submitted_ms: self.submitted_ms,
+            ended_ms: self.ended.as_ref().map(|end| end.ended_ms),
+            status_times: self.status_times.clone(),
+            vertices,
+            exceptions: self.exceptions.clone(),
+            checkpoints: self.coordinator.view(),
+            waiting_for,
+        }
+    }
+}
+
+/// The description of a checkpoint that a user named, as far as its manifest tells it.
+fn describe(location: &str, manifest: &Manifest) -> CompletedCheckpoint {
+    CompletedCheckpoint {
+        id: manifest.checkpoint,
+        generation: manifest.generation,
+        location: location.to_owned(),
+        manifest_sha256: String::new(),
+        is_savepoint: manifest.is_savepoint,
+        triggered_ms: manifest.triggered_ms,
+        completed_ms: manifest.triggered_ms,
+        bytes_written: manifest.bytes_written(),
+        bytes_total: manifest.bytes_total(),
+    }
+}

@@ -1,0 +1,228 @@
+//! What workers, TaskManagers and clients say to a job.
+
+use flott_control::{Down, ExecutionId, Up};
+use flott_core::ids::{SubtaskId, TaskManagerId, VertexId};
+use flott_core::status::TaskStatus;
+use flott_core::{Error, Result};
+
+use super::{Context, Failure, Job, Next, Phase};
+use crate::api::{Reply, RequestId, SessionId};
+use crate::coordinator::Wish;
+use crate::execution::task_name;
+use crate::settings::folder_url;
+use crate::splits::Assignment;
+
+impl Job {
+    /// A worker process of this job connected. One that nobody waits for is refused, and ends itself.
+    pub(crate) fn register_worker(
+        &mut self,
+        ctx: &mut Context<'_>,
+        session: SessionId,
+        execution_id: ExecutionId,
+        task_manager: &TaskManagerId,
+        data_address: String,
+    ) -> Result<()> {
+        let stale = Error::system(format!(
+            "nobody waits for a worker of generation {} on TaskManager {task_manager}: the job is at generation {}",
+            execution_id.generation, self.generation
+        ));
+        let Phase::Active(execution) = &mut self.phase else { return Err(stale) };
+        if execution.id != execution_id || !execution.register(task_manager, session, data_address) {
+            return Err(stale);
+        }
+        let peer = crate::sessions::Peer::Worker { execution: execution_id, task_manager: task_manager.clone() };
+        ctx.sessions.open(ctx.now_ms, session, peer);
+        let heartbeat_interval_ms = ctx.sessions.interval_ms().unsigned_abs();
+        ctx.send(session, Down::Registered { heartbeat_interval_ms });
+        let checkpoint_dir = self.coordinator.generation_dir(execution_id.generation);
+        for (session, deployment) in execution.deploy(ctx.now_ms, &self.spec.graph, &self.config, &checkpoint_dir) {
+            ctx.send(session, Down::Deploy { execution: execution_id, deployment });
+        }
+        Ok(())
+    }
+
+    /// A worker said something about the execution that it was registered for.
+    pub(crate) fn on_worker_message(&mut self, ctx: &mut Context<'_>, session: SessionId, message: Up) {
+        let is_current = match &self.phase {
+            Phase::Active(execution) | Phase::Stopping { execution, .. } => {
+                execution.sessions().any(|current| current == session)
+            }
+            _ => false,
+        };
+        if !is_current {
+            ctx.refuse(session, Error::system("this execution of the job is over"));
+            return;
+        }
+        let now_ms = ctx.now_ms;
+        match message {
+            Up::Heartbeat { metrics, .. } => {
+                if let Phase::Active(execution) | Phase::Stopping { execution, .. } = &mut self.phase {
+                    execution.set_metrics(metrics);
+                }
+            }
+            Up::TaskStatus { subtask, status, error, .. } => self.on_task_status(ctx, subtask, status, error),
+            Up::SplitsDiscovered { vertex, splits, .. } => {
+                let Phase::Active(execution) = &mut self.phase else { return };
+                let assigner = execution.splits.get_mut(&vertex);
+                let assignments = assigner.map(|assigner| assigner.discover(splits)).unwrap_or_default();
+                self.assign(ctx, vertex, assignments);
+            }
+            Up::RequestSplit { subtask, .. } => {
+                let Phase::Active(execution) = &mut self.phase else { return };
+                let assigner = execution.splits.get_mut(&subtask.vertex);
+                let assignment = assigner.and_then(|assigner| assigner.request(subtask.index));
+                self.assign(ctx, subtask.vertex, assignment.into_iter().collect());
+            }
+            Up::CheckpointAcknowledged { subtask, checkpoint, snapshot, .. } => {
+                if matches!(self.phase, Phase::Active(_)) {
+                    let actions = self.coordinator.acknowledge(subtask, checkpoint, snapshot);
+                    self.carry_out(ctx, actions);
+                }
+            }
+            Up::CheckpointDeclined { subtask, checkpoint, reason, .. } => {
+                if matches!(self.phase, Phase::Active(_)) {
+                    let task = task_name(&self.spec.graph, subtask);
+                    let actions = self.coordinator.decline(now_ms, &task, checkpoint, reason);
+                    self.carry_out(ctx, actions);
+                }
+            }
+            Up::RegisterTaskManager(_) | Up::RegisterWorker { .. } | Up::WorkerExited { .. } => {}
+        }
+    }
+
+    fn assign(&mut self, ctx: &mut Context<'_>, vertex: VertexId, assignments: Vec<Assignment>) {
+        let Phase::Active(execution) = &self.phase else { return };
+        for Assignment { subtask, splits, is_last } in assignments {
+            let subtask = SubtaskId { vertex, index: subtask };
+            if let Some(session) = execution.session_of(subtask) {
+                ctx.send(session, Down::AddSplits { execution: execution.id, subtask, splits, is_last });
+            }
+        }
+    }
+
+    fn on_task_status(&mut self, ctx: &mut Context<'_>, subtask: SubtaskId, status: TaskStatus, error: Option<Error>) {
+        let (execution, is_active) = match &mut self.phase {
+            Phase::Active(execution) => (execution, true),
+            Phase::Stopping { execution, .. } => (execution, false),
+            _ => return,
+        };
+        if !execution.set_status(ctx.now_ms, subtask, status) || !is_active {
+            return;
+        }
+        let (progress, has_run, is_finished) = (execution.progress(), execution.has_run, execution.is_finished());
+        let trouble = match status {
+            TaskStatus::Failed => Some(error.unwrap_or_else(|| Error::system("it failed and did not say why"))),
+            TaskStatus::Canceled => Some(Error::system("it stopped without being asked to")),
+            TaskStatus::Finished if !self.coordinator.is_ending() => {
+                Some(Error::system("it finished before the final checkpoint was complete"))
+            }
+            _ => None,
+        };
+        if let Some(error) = trouble {
+            let task_manager = execution.task_manager_of(subtask).cloned();
+            let task = task_name(&self.spec.graph, subtask);
+            let error = error.context(&task);
+            self.fail(ctx, Failure { error, task: Some(task), task_manager });
+        } else if is_finished {
+            self.finish(ctx);
+        } else if progress.is_running && !has_run {
+            self.all_running(ctx);
+        }
+    }
+
+    /// The session of a worker ended.
+    pub(crate) fn worker_lost(&mut self, ctx: &mut Context<'_>, session: SessionId, reason: &str) {
+        let (Phase::Active(execution) | Phase::Stopping { execution, .. }) = &mut self.phase else { return };
+        let lost = execution.workers.iter_mut().find(|worker| worker.session == Some(session));
+        let Some(worker) = lost.filter(|worker| !worker.is_gone) else { return };
+        worker.is_lost = true;
+        let task_manager = worker.task_manager.clone();
+        let error = Error::system(format!("the worker on TaskManager {task_manager} was lost: {reason}"));
+        self.fail(ctx, Failure { error, task: None, task_manager: Some(task_manager) });
+    }
+
+    /// A TaskManager says that a worker ended.
+    pub(crate) fn worker_exited(
+        &mut self,
+        ctx: &mut Context<'_>,
+        task_manager: &TaskManagerId,
+        execution_id: ExecutionId,
+        reason: &str,
+    ) {
+        let message = format!("the worker on TaskManager {task_manager} ended: {reason}");
+        let mut explanation = None;
+        match &mut self.phase {
+            Phase::Active(execution) if execution.id == execution_id => {
+                let Some(worker) = execution.worker_on(task_manager) else { return };
+                worker.is_gone = true;
+                let task_manager = Some(task_manager.clone());
+                self.fail(ctx, Failure { error: Error::system(message), task: None, task_manager });
+            }
+            Phase::Stopping { execution, next, .. } if execution.id == execution_id => {
+                let Some(worker) = execution.worker_on(task_manager) else { return };
+                // That it ended is no news then, but this is how.
+                if worker.is_lost && !worker.is_gone {
+                    if let Next::End { error: Some(error), .. } = next {
+                        error.message = format!("{}; {message}", error.message);
+                    }
+                    explanation = Some(message);
+                }
+                worker.is_gone = true;
+            }
+            _ => {}
+        }
+        let latest =
+            self.exceptions.first_mut().filter(|exception| exception.task_manager.as_ref() == Some(task_manager));
+        if let (Some(explanation), Some(exception)) = (explanation, latest) {
+            exception.message = format!("{}; {explanation}", exception.message);
+        }
+    }
+
+    /// A client wants a savepoint. The reply follows when it is complete, or the job has stopped with it.
+    pub(crate) fn savepoint(
+        &mut self,
+        request: RequestId,
+        target: Option<String>,
+        (stop, drain): (bool, bool),
+        suffix: &str,
+    ) -> Result<()> {
+        self.check_alive()?;
+        if drain && !stop {
+            return Err(Error::input("only a job that stops can be drained: ask for a stop with a savepoint"));
+        }
+        let target = match target {
+            Some(target) => folder_url(&target)?,
+            None if !self.settings.savepoint_dir.is_empty() => self.settings.savepoint_dir.clone(),
+            None => {
+                return Err(Error::input(
+                    "where should the savepoint go? Name a folder, or set execution.checkpointing.savepoint-dir",
+                ));
+            }
+        };
+        let id = self.id.to_string();
+        let location = format!("{target}/savepoint-{}-{suffix}", &id[..6]);
+        self.coordinator.request(request, Wish::Savepoint { location, stop, drain })
+    }
+
+    /// A client wants a checkpoint now. The reply follows when it is complete.
+    pub(crate) fn checkpoint(&mut self, request: RequestId) -> Result<()> {
+        self.check_alive()?;
+        self.coordinator.request(request, Wish::Checkpoint)
+    }
+
+    fn check_alive(&self) -> Result<()> {
+        if self.status.is_terminal() {
+            return Err(Error::input(format!("job {} is {}", self.id, self.status)));
+        }
+        Ok(())
+    }
+
+    /// A client's request that is answered at once, or accepted to be answered later.
+    pub(crate) fn answer(&self, ctx: &mut Context<'_>, request: RequestId, result: Result<Option<Reply>>) {
+        match result.map_err(|error| error.context(format!("job {}", self.id))) {
+            Ok(Some(reply)) => ctx.reply(request, Ok(reply)),
+            Ok(None) => {}
+            Err(error) => ctx.reply(request, Err(error)),
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! A checkpoint between its trigger and its commit point.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use flott_checkpoint::manifest::FORMAT_VERSION;
+use flott_checkpoint::{Manifest, SubtaskSnapshot, VertexSnapshot};
+use flott_control::CheckpointKind;
+use flott_core::ids::{CheckpointId, Generation, JobId, SubtaskId, VertexId};
+use flott_graph::JobGraph;
+
+use crate::api::RequestId;
+use crate::splits::SplitAssigner;
+
+/// How far it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Subtasks are still to acknowledge.
+    Acknowledging,
+    /// Its manifest is being written.
+    Writing,
+    /// Its fact has been proposed: it can no longer be taken back.
+    Proposed,
+}
+
+/// The checkpoint that is being taken.
+#[derive(Clone, Debug)]
+pub(crate) struct Pending {
+    pub(crate) id: CheckpointId,
+    pub(crate) generation: Generation,
+    pub(crate) kind: CheckpointKind,
+    /// Its folder, as a URL.
+    pub(crate) location: String,
+    pub(crate) triggered_ms: i64,
+    pub(crate) deadline_ms: i64,
+    /// Clients that wait for it.
+    pub(crate) requests: Vec<RequestId>,
+    pub(crate) stage: Stage,
+    /// Full URLs of all its files, known once all subtasks have acknowledged.
+    pub(crate) files: BTreeSet<String>,
+    pub(crate) sync_micros_max: u64,
+    pub(crate) alignment_micros_max: u64,
+    pub(crate) subtasks: u32,
+    acknowledged: BTreeMap<SubtaskId, SubtaskSnapshot>,
+    acknowledged_count: u32,
+    splits: BTreeMap<VertexId, (Vec<Vec<u8>>, bool)>,
+}
+
+impl Pending {
+    /// Triggered now, with the splits that are unassigned at this moment.
+    pub(crate) fn new(
+        id: CheckpointId,
+        generation: Generation,
+        kind: CheckpointKind,
+        location: String,
+        (triggered_ms, timeout_ms): (i64, i64),
+        graph: &JobGraph,
+        splits: &BTreeMap<VertexId, SplitAssigner>,
+    ) -> Self {
+        Self {
+            id,
+            generation,
+            kind,
+            location,
+            triggered_ms,
+            deadline_ms: triggered_ms.saturating_add(timeout_ms),
+            requests: Vec::new(),
+            stage: Stage::Acknowledging,
+            files: BTreeSet::new(),
+            sync_micros_max: 0,
+            alignment_micros_max: 0,
+            subtasks: graph.vertices.iter().map(|vertex| vertex.parallelism).sum(),
+            acknowledged: BTreeMap::new(),
+            acknowledged_count: 0,
+            splits: splits.iter().map(|(&vertex, assigner)| (vertex, assigner.snapshot())).collect(),
+        }
+    }
+
+    /// Whether it belongs to the user.
+    pub(crate) fn is_savepoint(&self) -> bool {
+        matches!(self.kind, CheckpointKind::Savepoint { .. })
+    }
+
+    /// Whether the job stops with it on request.
+    pub(crate) fn is_stop(&self) -> bool {
+        matches!(self.kind, CheckpointKind::Savepoint { stop: true, .. })
+    }
+
+    /// Whether nothing of the job follows it.
+    pub(crate) fn is_last(&self) -> bool {
+        self.is_stop() || self.kind == CheckpointKind::Final
+    }
+
+    /// How many subtasks have acknowledged.
+    pub(crate) fn acknowledged(&self) -> u32 {
+        self.acknowledged_count
+    }
+
+    /// A subtask's part is durable. Returns whether it was the last one that was missing; says nothing new
+    /// when it repeats itself, or is none of the graph's.
+    pub(crate) fn acknowledge(&mut self, graph: &JobGraph, subtask: SubtaskId, snapshot: SubtaskSnapshot) -> bool {
+        let exists = graph.vertices.get(subtask.vertex as usize).is_some_and(|v| subtask.index < v.parallelism);
+        if self.stage != Stage::Acknowledging || !exists || self.acknowledged.contains_key(&subtask) {
+            return false;
+        }
+        self.sync_micros_max = self.sync_micros_max.max(snapshot.sync_micros);
+        self.alignment_micros_max = self.alignment_micros_max.max(snapshot.alignment_micros);
+        self.acknowledged.insert(subtask, snapshot);
+        self.acknowledged_count += 1;
+        self.acknowledged_count == self.subtasks
+    }
+
+    /// The manifest, made of what the subtasks said.
+    pub(crate) fn build_manifest(&mut self, job: JobId, graph: &JobGraph) -> Manifest {
+        let mut acknowledged = std::mem::take(&mut self.acknowledged);
+        let mut vertices = Vec::with_capacity(graph.vertices.len());
+        for (id, vertex) in (0..).zip(&graph.vertices) {
+            let mut subtasks = Vec::with_capacity(vertex.parallelism as usize);
+            for index in 0..vertex.parallelism {
+                let snapshot = acknowledged.remove(&SubtaskId { vertex: id, index }).unwrap_or_default();
+                self.files.extend(snapshot.keyed_files.iter().map(|file| file.resolve(&self.location).path));
+                subtasks.push(snapshot);
+            }
+            let (unassigned_splits, splits_discovered) = self.splits.remove(&id).unwrap_or_default();
+            vertices.push(VertexSnapshot {
+                name: vertex.name.clone(),
+                operators: vertex.operators.iter().map(|operator| operator.id).collect(),
+                operator_names: vertex.operators.iter().map(|operator| operator.name.clone()).collect(),
+                max_parallelism: vertex.max_parallelism,
+                subtasks,
+                unassigned_splits,
+                splits_discovered,
+            });
+        }
+        Manifest {
+            version: FORMAT_VERSION,
+            job,
+            job_name: graph.name.clone(),
+            generation: self.generation,
+            checkpoint: self.id,
+            is_savepoint: self.is_savepoint(),
+            triggered_ms: self.triggered_ms,
+            vertices,
+        }
+    }
+}

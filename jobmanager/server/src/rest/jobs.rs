@@ -1,0 +1,95 @@
+//! Lists of jobs, submission and cancellation.
+
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use flott_control::JobSpec;
+use flott_core::ids::JobId;
+use flott_core::time::Timestamp;
+use flott_jobmanager_core::Request;
+use flott_jobmanager_core::view::JobView;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::AppState;
+use super::body::Body;
+use super::error::ApiError;
+use super::job_details::task_counts;
+use crate::submission;
+
+/// `GET /jobs`
+pub(super) async fn list(State(rest): AppState) -> Result<Json<Value>, ApiError> {
+    let jobs = rest.leader.view(|cluster| cluster.jobs()).await?;
+    let list: Vec<Value> =
+        jobs.iter().map(|job| json!({ "id": job.id.to_string(), "status": job.status.name() })).collect();
+    Ok(Json(json!({ "jobs": list })))
+}
+
+/// `GET /jobs/overview`
+pub(super) async fn overview(State(rest): AppState) -> Result<Json<Value>, ApiError> {
+    let jobs = rest.leader.view(|cluster| cluster.jobs()).await?;
+    let now_ms = flott_env::now_ms();
+    let list: Vec<Value> = jobs.iter().map(|job| summary(job, now_ms)).collect();
+    Ok(Json(json!({ "jobs": list })))
+}
+
+fn summary(job: &JobView, now_ms: Timestamp) -> Value {
+    let mut tasks = task_counts(job.vertices.iter().flat_map(|vertex| &vertex.subtasks), str::to_lowercase);
+    let total: usize = job.vertices.iter().map(|vertex| vertex.subtasks.len()).sum();
+    tasks.insert("total".into(), total.into());
+    json!({
+        "jid": job.id.to_string(),
+        "name": job.spec.graph.name,
+        "state": job.status.name(),
+        "start-time": job.submitted_ms,
+        "end-time": job.ended_ms.unwrap_or(-1),
+        "duration": job.ended_ms.unwrap_or(now_ms) - job.submitted_ms,
+        "last-modification": job.status_times.last().map_or(job.submitted_ms, |(_, at_ms)| *at_ms),
+        "tasks": tasks,
+        "waiting-for": job.waiting_for,
+    })
+}
+
+/// `POST /jobs`: the body is a [`JobSpec`].
+pub(super) async fn submit(State(rest): AppState, Body(body): Body) -> Result<Json<Value>, ApiError> {
+    let spec: JobSpec = serde_json::from_slice(&body)
+        .map_err(|error| ApiError::bad_request(format!("the body is not a job description: {error}")))?;
+    if spec.artifact.is_none() {
+        return Err(ApiError::bad_request(
+            "the job names no binary: upload it with PUT /artifacts/:sha256, and name it in 'artifact'",
+        ));
+    }
+    submission::check(&spec, &rest.artifacts, &rest.store).await?;
+    let job = JobId(flott_env::random_id());
+    rest.leader.request(Request::Submit { job, spec: Box::new(spec) }).await?;
+    Ok(Json(json!({ "jobid": job.to_string() })))
+}
+
+/// The query of [`cancel`].
+#[derive(Deserialize)]
+pub(super) struct Termination {
+    mode: Option<String>,
+}
+
+/// `PATCH /jobs/:id?mode=cancel`
+pub(super) async fn cancel(
+    State(rest): AppState,
+    Path(id): Path<String>,
+    query: Query<Termination>,
+) -> Result<(StatusCode, Json<Value>), ApiError> {
+    let job: JobId = id.parse()?;
+    match query.mode.as_deref() {
+        None | Some("cancel") => {}
+        Some(mode) => {
+            return Err(ApiError::bad_request(format!(
+                "mode '{mode}' is unknown: use mode=cancel, or POST /jobs/:id/stop to stop with a savepoint"
+            )));
+        }
+    }
+    let view = rest.job(job).await?;
+    if view.status.is_terminal() {
+        return Err(ApiError::conflict(format!("job {job} has already ended: it is {}", view.status)));
+    }
+    rest.leader.request(Request::Cancel { job }).await?;
+    Ok((StatusCode::ACCEPTED, Json(json!({}))))
+}

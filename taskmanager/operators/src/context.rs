@@ -1,0 +1,50 @@
+//! What the parts of a chain know about the subtask that they run in.
+
+use std::sync::Arc;
+
+use flott_connector_spi::{IoHandle, Waker};
+use flott_core::config::Configuration;
+use flott_core::ids::{Generation, JobId, SubtaskId};
+use flott_core::key_group::{KeyGroupRange, range_of};
+use flott_telemetry::TaskCounters;
+
+use crate::timestamps::SplitSet;
+
+/// The subtask that a chain runs in.
+#[derive(Clone)]
+pub struct TaskContext {
+    /// The job.
+    pub job: JobId,
+    /// Its execution.
+    pub generation: Generation,
+    /// The subtask.
+    pub subtask: SubtaskId,
+    /// The vertex's name.
+    pub name: String,
+    /// How many subtasks the vertex has.
+    pub parallelism: u32,
+    /// How many key groups.
+    pub max_parallelism: u32,
+    /// The configuration of job and cluster.
+    pub config: Configuration,
+    /// Its figures.
+    pub counters: Arc<TaskCounters>,
+    /// Where I/O runs.
+    pub io: IoHandle,
+    /// Wakes its slot's thread.
+    pub waker: Waker,
+    /// The splits that its source is reading now.
+    pub splits: Arc<SplitSet>,
+}
+
+impl TaskContext {
+    /// The key groups that the subtask owns.
+    pub fn key_groups(&self) -> KeyGroupRange {
+        range_of(self.parallelism, self.subtask.index, self.max_parallelism)
+    }
+
+    /// The subtask as users know it: `Map (2/4)`.
+    pub fn display_name(&self) -> String {
+        format!("{} ({}/{})", self.name, self.subtask.index + 1, self.parallelism)
+    }
+}

@@ -1,0 +1,237 @@
+//! The tail of a chain: rows become batches on channels.
+//!
+//! Rows are scattered straight into one builder a channel. A builder leaves when it is full or when
+//! the chain is flushed: as it is to a subtask of this process, encoded to another one.
+//!
+//! ```text
+//! encoded batch = flags(u8: 1 has timestamps) split(u32) timestamps(i64)* row*
+//! ```
+
+use std::sync::Arc;
+
+use flott_core::codec::{self, Decoder};
+use flott_core::key_group::{group_of, owner_of};
+use flott_core::{Batch, Data, Error, Result};
+use flott_graph::Partitioning;
+use flott_network::{Element, Payload, Sender};
+use flott_telemetry::TaskCounters;
+
+use crate::push::{Control, Push};
+
+/// Computes the hash column of rows that are partitioned by key.
+pub type HashRows<T> = Arc<dyn Fn(&[T], &mut Vec<u64>) + Send + Sync>;
+
+/// How many encoded bytes a batch has when it leaves, if its rows are large.
+const BATCH_BYTES_MAX: usize = 64 * 1024;
+
+/// Sends the rows of one edge to its channels.
+pub struct ChannelWriter<T> {
+    partitioning: Partitioning,
+    hash: Option<HashRows<T>>,
+    max_parallelism: u32,
+    /// The channel of each key group, for hash partitioning.
+    owners: Vec<u32>,
+    channels: Vec<Channel<T>>,
+    next: usize,
+    counters: Arc<TaskCounters>,
+    /// The encoded size of a row, as of the last batch that left.
+    row_bytes: usize,
+    /// Whether the rows that wait have timestamps: all rows of a batch agree on that.
+    has_timestamps: bool,
+}
+
+struct Channel<T> {
+    sender: Sender,
+    builder: Batch<T>,
+}
+
+impl<T: Data> ChannelWriter<T> {
+    /// A writer to `senders`: one a subtask of the target, or the one partner for forward partitioning.
+    pub fn new(
+        partitioning: Partitioning,
+        hash: Option<HashRows<T>>,
+        max_parallelism: u32,
+        subtask: u32,
+        senders: Vec<Sender>,
+        counters: Arc<TaskCounters>,
+    ) -> Self {
+        let parallelism = senders.len() as u32;
+        let owners = match partitioning {
+            Partitioning::Hash => {
+                (0..max_parallelism).map(|group| owner_of(group as u16, parallelism, max_parallelism)).collect()
+            }
+            _ => Vec::new(),
+        };
+        let channels = senders.into_iter().map(|sender| Channel { sender, builder: Batch::default() }).collect();
+        // Senders start their round robin at different targets, so that small streams spread too.
+        let next = subtask as usize % parallelism.max(1) as usize;
+        Self {
+            partitioning,
+            hash,
+            max_parallelism,
+            owners,
+            channels,
+            next,
+            counters,
+            row_bytes: size_of::<T>(),
+            has_timestamps: false,
+        }
+    }
+
+    fn scatter(&mut self, batch: &mut Batch<T>) -> Result<()> {
+        batch.hashes.clear();
+        if let Some(hash) = &self.hash {
+            hash(&batch.rows, &mut batch.hashes);
+        }
+        if let [_only] = &self.channels[..] {
+            return self.append(0, batch);
+        }
+        let rows_max = self.rows_max();
+        let has_timestamps = self.has_timestamps;
+        for (index, row) in batch.rows.drain(..).enumerate() {
+            let hash = batch.hashes[index];
+            let target = self.owners[usize::from(group_of(hash, self.max_parallelism))] as usize;
+            let builder = &mut self.channels[target].builder;
+            builder.rows.push(row);
+            builder.hashes.push(hash);
+            if has_timestamps {
+                builder.timestamps.push(batch.timestamps[index]);
+            }
+            if builder.rows.len() >= rows_max {
+                self.send(target)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How many rows a batch has when it leaves.
+    fn rows_max(&self) -> usize {
+        (BATCH_BYTES_MAX / self.row_bytes.max(1)).clamp(1, Batch::<T>::ROWS_MAX)
+    }
+
+    /// Adds a whole batch to a channel's builder.
+    fn append(&mut self, target: usize, batch: &mut Batch<T>) -> Result<()> {
+        let rows_max = self.rows_max();
+        let builder = &mut self.channels[target].builder;
+        // A split's number means nothing to another subtask.
+        batch.split = 0;
+        if builder.is_empty() {
+            std::mem::swap(builder, batch);
+        } else {
+            builder.rows.append(&mut batch.rows);
+            builder.timestamps.append(&mut batch.timestamps);
+            builder.hashes.append(&mut batch.hashes);
+        }
+        if builder.rows.len() >= rows_max { self.send(target) } else { Ok(()) }
+    }
+
+    fn send(&mut self, target: usize) -> Result<()> {
+        let Channel { sender, builder } = &mut self.channels[target];
+        let Some(first) = builder.rows.first() else { return Ok(()) };
+        let rows = builder.rows.len() as u32;
+        self.counters.records_out.add(u64::from(rows));
+        let payload = if sender.is_local() {
+            // One row stands for all: exact sizes would cost as much as encoding.
+            let mut sample = Vec::new();
+            codec::encode_into(first, &mut sample)?;
+            self.row_bytes = sample.len().max(size_of::<T>()).max(1);
+            let bytes = (self.row_bytes * builder.rows.len()) as u64;
+            let empty = Batch {
+                rows: Vec::with_capacity(builder.rows.len()),
+                timestamps: Vec::with_capacity(builder.timestamps.len()),
+                hashes: Vec::with_capacity(builder.hashes.len()),
+                split: 0,
+            };
+            Payload::Local { batch: Box::new(std::mem::replace(builder, empty)), rows, bytes }
+        } else {
+            let mut data = Vec::with_capacity(self.row_bytes * builder.rows.len() + 64);
+            encode_batch(builder, &mut data)?;
+            self.row_bytes = (data.len() / builder.rows.len()).max(1);
+            builder.clear();
+            Payload::Encoded { data: data.into(), rows }
+        };
+        self.counters.bytes_out.add(match &payload {
+            Payload::Local { bytes, .. } => *bytes,
+            Payload::Encoded { data, .. } => data.len() as u64,
+        });
+        self.channels[target].sender.send(Element::Batch(payload))
+    }
+
+    fn send_all(&mut self) -> Result<()> {
+        (0..self.channels.len()).try_for_each(|target| self.send(target))
+    }
+
+    fn broadcast(&mut self, make: impl Fn() -> Element) -> Result<()> {
+        self.send_all()?;
+        self.channels.iter().try_for_each(|channel| channel.sender.send(make()))
+    }
+}
+
+impl<T: Data> Push<T> for ChannelWriter<T> {
+    fn push(&mut self, batch: &mut Batch<T>) -> Result<()> {
+        let has_timestamps = !batch.timestamps.is_empty();
+        if has_timestamps != self.has_timestamps {
+            self.send_all()?;
+            self.has_timestamps = has_timestamps;
+        }
+        match self.partitioning {
+            Partitioning::Hash => self.scatter(batch)?,
+            Partitioning::Forward | Partitioning::Global => self.append(0, batch)?,
+            Partitioning::Rebalance => {
+                let target = self.next;
+                self.next = (self.next + 1) % self.channels.len();
+                self.append(target, batch)?;
+            }
+            Partitioning::Broadcast => {
+                for target in 1..self.channels.len() {
+                    self.append(target, &mut batch.clone())?;
+                }
+                self.append(0, batch)?;
+            }
+        }
+        batch.clear();
+        Ok(())
+    }
+
+    fn control(&mut self, control: &mut Control<'_>) -> Result<()> {
+        match control {
+            Control::Watermark(watermark) => self.broadcast(|| Element::Watermark(*watermark)),
+            Control::Idle => self.broadcast(|| Element::Idle),
+            Control::Active => self.broadcast(|| Element::Active),
+            Control::Barrier(barrier, _) => self.broadcast(|| Element::Barrier((*barrier).clone())),
+            Control::EndOfInput => self.broadcast(|| Element::EndOfInput),
+            Control::Flush => self.send_all(),
+            Control::Open(_) | Control::Drain(_) | Control::Commit(_) | Control::Time { .. } => Ok(()),
+        }
+    }
+}
+
+/// Appends the binary form of a batch. Hashes are not sent: computing them again is cheaper than eight bytes a row.
+pub fn encode_batch<T: Data>(batch: &Batch<T>, out: &mut Vec<u8>) -> Result<()> {
+    out.push(u8::from(!batch.timestamps.is_empty()));
+    out.extend_from_slice(&batch.split.to_le_bytes());
+    for timestamp in &batch.timestamps {
+        out.extend_from_slice(&timestamp.to_le_bytes());
+    }
+    batch.rows.iter().try_for_each(|row| codec::encode_into(row, out))
+}
+
+/// Reads a batch of `rows` rows into the empty `batch`.
+pub fn decode_batch<T: Data>(data: &[u8], rows: u32, batch: &mut Batch<T>) -> Result<()> {
+    let mut decoder = Decoder::new(data);
+    let has_timestamps: bool = decoder.read()?;
+    batch.split = decoder.read()?;
+    if has_timestamps {
+        for _ in 0..rows {
+            batch.timestamps.push(decoder.read()?);
+        }
+    }
+    batch.rows.reserve((rows as usize).min(data.len()));
+    for _ in 0..rows {
+        batch.rows.push(decoder.read()?);
+    }
+    if decoder.is_empty() {
+        return Ok(());
+    }
+    Err(Error::system(format!("{} bytes are left behind the {rows} rows of a batch", decoder.remaining())))
+}

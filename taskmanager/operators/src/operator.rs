@@ -1,0 +1,219 @@
+//! What an operator implements, and the part of a chain that drives it.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use flott_checkpoint::Redistribution;
+use flott_core::ids::{CheckpointId, OperatorId};
+use flott_core::time::{Timestamp, WATERMARK_MAX};
+use flott_core::{Batch, Data, Result};
+use flott_network::Barrier;
+use flott_state::Checkpointed;
+
+use crate::push::{Control, Output, Push};
+use crate::snapshot::{RestoredState, TaskSnapshot};
+
+/// What an operator may use while it opens.
+pub struct OpenContext<'a> {
+    /// The operator's id.
+    pub operator: OperatorId,
+    /// What was saved.
+    pub restored: &'a mut RestoredState,
+}
+
+/// Visits the keyed states of an operator.
+pub type StateVisitor<'a> = &'a mut dyn FnMut(&mut dyn Checkpointed) -> Result<()>;
+
+/// Turns records into records. Synchronous, and the only owner of its state.
+///
+/// Only [`process`](Operator::process) is required; the defaults fit an operator without state or time.
+pub trait Operator<In: Data, Out: Data>: Send {
+    /// Takes all rows of `batch`.
+    fn process(&mut self, batch: &mut Batch<In>, out: &mut Output<Out>) -> Result<()>;
+
+    /// Declares state and takes back operator state. Keyed states that [`states`](Operator::states) shows are
+    /// restored right after.
+    fn open(&mut self, cx: &mut OpenContext<'_>) -> Result<()> {
+        let _ = cx;
+        Ok(())
+    }
+
+    /// Shows each keyed state.
+    fn states(&mut self, visit: StateVisitor<'_>) -> Result<()> {
+        let _ = visit;
+        Ok(())
+    }
+
+    /// Keyed states have been restored: build what is derived from them.
+    fn restored(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Event time has come this far. The watermark is passed on afterwards.
+    fn on_watermark(&mut self, watermark: Timestamp, out: &mut Output<Out>) -> Result<()> {
+        let _ = (watermark, out);
+        Ok(())
+    }
+
+    /// The watermark that is passed on for one that was received; `None` passes nothing on.
+    fn outgoing_watermark(&mut self, watermark: Timestamp) -> Option<Timestamp> {
+        Some(watermark)
+    }
+
+    /// The wall clock has come this far. Returns the time of its next wish to be called.
+    fn on_time(&mut self, now: Timestamp, out: &mut Output<Out>) -> Result<Timestamp> {
+        let _ = (now, out);
+        Ok(Timestamp::MAX)
+    }
+
+    /// All records have been processed, and the highest watermark has been seen if the stream has time.
+    fn on_end(&mut self, out: &mut Output<Out>) -> Result<()> {
+        let _ = out;
+        Ok(())
+    }
+
+    /// The input pauses: let what is buffered be seen.
+    fn on_flush(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Adds operator state to a checkpoint.
+    fn snapshot(&mut self, barrier: &Barrier, snapshot: &mut OperatorSnapshot<'_>) -> Result<()> {
+        let _ = (barrier, snapshot);
+        Ok(())
+    }
+
+    /// The checkpoint is durable.
+    fn commit(&mut self, checkpoint: CheckpointId) -> Result<()> {
+        let _ = checkpoint;
+        Ok(())
+    }
+}
+
+/// Where an operator adds its operator state.
+pub struct OperatorSnapshot<'a> {
+    operator: OperatorId,
+    task: &'a mut TaskSnapshot,
+}
+
+impl OperatorSnapshot<'_> {
+    /// Adds a state, one element a value.
+    pub fn add<T: Data>(&mut self, name: &str, redistribution: Redistribution, values: &[T]) -> Result<()> {
+        self.task.add_state(self.operator, name, redistribution, values)
+    }
+}
+
+thread_local! {
+    /// The operator that runs on this thread, for the message of a panic in it.
+    static CURRENT: RefCell<Option<Arc<str>>> = const { RefCell::new(None) };
+}
+
+/// The name of the operator that runs on this thread or panicked on it last.
+pub fn current_operator() -> Option<Arc<str>> {
+    CURRENT.with(|current| current.borrow().clone())
+}
+
+/// Says that `name` runs on this thread from here on; returns who ran before.
+fn enter(name: &Arc<str>) -> Option<Arc<str>> {
+    CURRENT.with(|current| current.replace(Some(Arc::clone(name))))
+}
+
+fn leave(before: Option<Arc<str>>) {
+    CURRENT.with(|current| *current.borrow_mut() = before);
+}
+
+/// An operator in a chain, with where its records go.
+pub struct OperatorNode<O, Out> {
+    id: OperatorId,
+    name: Arc<str>,
+    operator: O,
+    out: Output<Out>,
+}
+
+impl<O, Out: Data> OperatorNode<O, Out> {
+    /// Puts an operator into a chain.
+    pub fn new(id: OperatorId, name: &str, operator: O, out: Output<Out>) -> Self {
+        Self { id, name: name.into(), operator, out }
+    }
+}
+
+impl<In: Data, Out: Data, O: Operator<In, Out>> Push<In> for OperatorNode<O, Out> {
+    fn push(&mut self, batch: &mut Batch<In>) -> Result<()> {
+        let before = enter(&self.name);
+        let result = self.operator.process(batch, &mut self.out);
+        leave(before);
+        batch.clear();
+        result.map_err(|error| self.name_error(error))
+    }
+
+    fn control(&mut self, control: &mut Control<'_>) -> Result<()> {
+        // A panic leaves the name in place, so that the message can tell whose it was.
+        let before = enter(&self.name);
+        let passes_on = Self::act(self, control);
+        leave(before);
+        match passes_on.map_err(|error| self.name_error(error))? {
+            Passed::AsItIs => self.out.control(control),
+            Passed::Watermark(watermark) => self.out.control(&mut Control::Watermark(watermark)),
+            Passed::Nothing => Ok(()),
+        }
+    }
+}
+
+enum Passed {
+    AsItIs,
+    Watermark(Timestamp),
+    Nothing,
+}
+
+impl<O, Out: Data> OperatorNode<O, Out> {
+    fn name_error(&self, error: flott_core::Error) -> flott_core::Error {
+        // An error from further down the chain has been named there.
+        if error.message.starts_with("operator '") { error } else { error.context(format!("operator '{}'", self.name)) }
+    }
+
+    fn act<In: Data>(&mut self, control: &mut Control<'_>) -> Result<Passed>
+    where
+        O: Operator<In, Out>,
+    {
+        let (operator, out, id) = (&mut self.operator, &mut self.out, self.id);
+        match control {
+            Control::Open(restored) => {
+                operator.open(&mut OpenContext { operator: id, restored })?;
+                let mut known = Vec::new();
+                operator.states(&mut |state| {
+                    known.push(state.name().to_owned());
+                    restored.restore_keyed(id, state)
+                })?;
+                restored.check_keyed(id, &self.name, &known)?;
+                operator.restored()?;
+            }
+            Control::Watermark(watermark) => {
+                operator.on_watermark(*watermark, out)?;
+                return Ok(match operator.outgoing_watermark(*watermark) {
+                    Some(outgoing) => Passed::Watermark(outgoing),
+                    None => Passed::Nothing,
+                });
+            }
+            Control::Barrier(barrier, snapshot) => {
+                operator.snapshot(barrier, &mut OperatorSnapshot { operator: id, task: snapshot })?;
+                operator.states(&mut |state| {
+                    snapshot.freeze(id, state);
+                    Ok(())
+                })?;
+            }
+            Control::Drain(snapshot) => operator.states(&mut |state| snapshot.drain(id, state))?,
+            Control::Commit(checkpoint) => operator.commit(*checkpoint)?,
+            Control::EndOfInput => {
+                operator.on_watermark(WATERMARK_MAX, out)?;
+                operator.on_end(out)?;
+            }
+            Control::Time { now, next } => {
+                let wish = operator.on_time(*now, out)?;
+                **next = (**next).min(wish);
+            }
+            Control::Flush => operator.on_flush()?,
+            Control::Idle | Control::Active => {}
+        }
+        Ok(Passed::AsItIs)
+    }
+}

@@ -1,0 +1,251 @@
+//! Session windows: a key's records that follow each other within a gap are one window.
+//!
+//! A key's open sessions are one value of state, in the order of their time. A record opens a session of
+//! the length of the gap; sessions that overlap or touch become one. When time reaches the end of a
+//! session it gives its result; within the allowed lateness it can still grow and give another.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use flott_checkpoint::Redistribution;
+use flott_core::hash::stable_hash;
+use flott_core::time::{Timestamp, WATERMARK_MAX, WATERMARK_MIN};
+use flott_core::{Batch, Data, Error, Result};
+use flott_network::Barrier;
+use flott_state::{KeyedTable, TimeIndex, TimeWindow};
+use flott_telemetry::TaskCounters;
+use serde::{Deserialize, Serialize};
+
+use super::aligned::missing_timestamps;
+use super::function::WindowFunction;
+use super::{LateRows, WindowOptions, WindowTime};
+use crate::context::TaskContext;
+use crate::key::{KeyExtractor, ensure_hashes};
+use crate::operator::{OpenContext, Operator, OperatorSnapshot, StateVisitor};
+use crate::push::Output;
+use crate::timestamps::WATERMARK_STATE;
+
+/// A session that has not been cleaned up.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Session<S> {
+    window: TimeWindow,
+    state: S,
+    has_fired: bool,
+}
+
+/// Runs a [`WindowFunction`] over session windows.
+pub struct SessionWindowOperator<K, T, Out, F: WindowFunction<K, T, Out>> {
+    function: F,
+    gap_ms: i64,
+    options: WindowOptions,
+    extractor: Arc<dyn KeyExtractor<T, K>>,
+    counters: Arc<TaskCounters>,
+    table: KeyedTable<K, (), Vec<Session<F::State>>>,
+    /// The times at which a session of a key may be due or to be cleaned up; whether one is, its sessions tell.
+    due: TimeIndex,
+    time: Timestamp,
+    keys: Vec<K>,
+    late: LateRows<T>,
+    buffer: Batch<Out>,
+}
+
+impl<K, T, Out, F> SessionWindowOperator<K, T, Out, F>
+where
+    K: Data + Eq,
+    T: Data,
+    Out: Data,
+    F: WindowFunction<K, T, Out>,
+{
+    /// Runs `function` over sessions that end `gap` after their last record.
+    pub fn new(
+        function: F,
+        gap: Duration,
+        options: WindowOptions,
+        extractor: Arc<dyn KeyExtractor<T, K>>,
+        cx: &TaskContext,
+    ) -> Result<Self> {
+        let gap_ms = i64::try_from(gap.as_millis()).unwrap_or(i64::MAX);
+        if gap_ms == 0 {
+            return Err(Error::input("a session's gap must be at least one millisecond"));
+        }
+        Ok(Self {
+            function,
+            gap_ms,
+            options,
+            extractor,
+            counters: Arc::clone(&cx.counters),
+            table: KeyedTable::new("sessions", cx.key_groups(), cx.max_parallelism),
+            due: TimeIndex::default(),
+            time: WATERMARK_MIN,
+            keys: Vec::new(),
+            late: LateRows::new(),
+            buffer: Batch::default(),
+        })
+    }
+
+    /// Gives the results of the sessions that ended by `self.time` and forgets those past their lateness.
+    fn fire(&mut self, out: &mut Output<Out>) -> Result<()> {
+        while let Some((time, hashes)) = self.due.pop_until(self.time) {
+            for hash in hashes {
+                // Two keys may share a hash: each look takes the next key that is due.
+                while let Some(key) = self.due_key(hash, time) {
+                    self.fire_key(hash, &key)?;
+                }
+                if self.buffer.len() >= Batch::<Out>::ROWS_MAX {
+                    out.push(&mut self.buffer)?;
+                }
+            }
+        }
+        out.push(&mut self.buffer)
+    }
+
+    fn due_key(&self, hash: u64, time: Timestamp) -> Option<K> {
+        let is_due = |session: &Session<F::State>| {
+            let end = session.window.max_timestamp();
+            (!session.has_fired && end <= time) || self.options.cleanup_time(end) <= time
+        };
+        let mut keys = self.table.find_by_hash(hash, &());
+        keys.find(|(_, sessions)| sessions.iter().any(is_due)).map(|(key, _)| key.clone())
+    }
+
+    fn fire_key(&mut self, hash: u64, key: &K) -> Result<()> {
+        let Some(sessions) = self.table.get_mut(hash, key, &()) else { return Ok(()) };
+        for session in sessions.iter_mut() {
+            let end = session.window.max_timestamp();
+            if !session.has_fired && end <= self.time {
+                session.has_fired = true;
+                self.function.results(key, session.window, &session.state, &mut self.buffer.rows)?;
+                self.buffer.timestamps.resize(self.buffer.rows.len(), end);
+            }
+        }
+        let options = &self.options;
+        sessions.retain(|session| options.cleanup_time(session.window.max_timestamp()) > self.time);
+        if sessions.is_empty() {
+            self.table.remove(hash, key, &());
+        }
+        Ok(())
+    }
+
+    fn index(&mut self, hash: u64, window: TimeWindow) {
+        let end = window.max_timestamp();
+        self.due.insert(end, hash);
+        let cleanup = self.options.cleanup_time(end);
+        if cleanup > end {
+            self.due.insert(cleanup, hash);
+        }
+    }
+
+    /// Adds a record to the sessions of its key. Returns it if it is late for all of them.
+    fn add(&mut self, hash: u64, key: &K, row: T, timestamp: Timestamp) -> Result<Option<T>> {
+        let mut window = TimeWindow { start: timestamp, end: timestamp.saturating_add(self.gap_ms) };
+        // Met sessions decide whether the record is late: they may reach further than it does itself.
+        let mut covered = window;
+        if let Some(sessions) = self.table.get(hash, key, &()) {
+            sessions.iter().filter(|s| s.window.intersects(window)).for_each(|s| covered = covered.cover(s.window));
+        }
+        let is_late = self.options.time == WindowTime::Event
+            && self.options.cleanup_time(covered.max_timestamp()) <= self.time;
+        if is_late {
+            return Ok(Some(row));
+        }
+        let function = &mut self.function;
+        let sessions = self.table.get_or_insert_with(hash, key, (), Vec::new);
+        let first = sessions.partition_point(|session| session.window.end < window.start);
+        let mut merged: Option<F::State> = None;
+        while first < sessions.len() && sessions[first].window.intersects(window) {
+            let session = sessions.remove(first);
+            window = window.cover(session.window);
+            match &mut merged {
+                Some(state) => function.merge(state, session.state),
+                None => merged = Some(session.state),
+            }
+        }
+        let state = match merged {
+            Some(mut state) => {
+                function.add(&mut state, row);
+                state
+            }
+            None => function.create(row),
+        };
+        let is_due = window.max_timestamp() <= self.time;
+        if is_due {
+            // Within the allowed lateness: the session gives its result again.
+            function.results(key, window, &state, &mut self.buffer.rows)?;
+            self.buffer.timestamps.resize(self.buffer.rows.len(), window.max_timestamp());
+        }
+        sessions.insert(first, Session { window, state, has_fired: is_due });
+        self.index(hash, window);
+        Ok(None)
+    }
+}
+
+impl<K, T, Out, F> Operator<T, Out> for SessionWindowOperator<K, T, Out, F>
+where
+    K: Data + Eq,
+    T: Data,
+    Out: Data,
+    F: WindowFunction<K, T, Out>,
+{
+    fn process(&mut self, batch: &mut Batch<T>, out: &mut Output<Out>) -> Result<()> {
+        ensure_hashes(batch, &*self.extractor);
+        self.keys.clear();
+        self.extractor.keys(&batch.rows, &mut self.keys);
+        let is_event_time = self.options.time == WindowTime::Event;
+        if is_event_time && batch.timestamps.is_empty() {
+            return Err(missing_timestamps());
+        }
+        let keys = std::mem::take(&mut self.keys);
+        for (index, row) in batch.rows.drain(..).enumerate() {
+            let timestamp = if is_event_time { batch.timestamps[index] } else { self.time };
+            if let Some(late) = self.add(batch.hashes[index], &keys[index], row, timestamp)? {
+                self.late.add(late, timestamp);
+            }
+        }
+        self.keys = keys;
+        out.push(&mut self.buffer)?;
+        self.late.send(&self.options, &self.counters, out)
+    }
+
+    fn open(&mut self, cx: &mut OpenContext<'_>) -> Result<()> {
+        let watermarks: Vec<Timestamp> = cx.restored.take_state(cx.operator, WATERMARK_STATE)?;
+        self.time = watermarks.into_iter().min().unwrap_or(WATERMARK_MIN);
+        Ok(())
+    }
+
+    fn states(&mut self, visit: StateVisitor<'_>) -> Result<()> {
+        visit(&mut self.table)
+    }
+
+    fn restored(&mut self) -> Result<()> {
+        let windows: Vec<(u64, TimeWindow)> = self
+            .table
+            .iter()
+            .flat_map(|(key, (), sessions)| sessions.iter().map(|session| (stable_hash(key), session.window)))
+            .collect();
+        windows.into_iter().for_each(|(hash, window)| self.index(hash, window));
+        Ok(())
+    }
+
+    fn on_watermark(&mut self, watermark: Timestamp, out: &mut Output<Out>) -> Result<()> {
+        // Windows of the wall clock end with the input: what they hold is not lost.
+        if self.options.time == WindowTime::Processing && watermark != WATERMARK_MAX {
+            return Ok(());
+        }
+        self.time = self.time.max(watermark);
+        self.fire(out)
+    }
+
+    fn on_time(&mut self, now: Timestamp, out: &mut Output<Out>) -> Result<Timestamp> {
+        if self.options.time == WindowTime::Event {
+            return Ok(Timestamp::MAX);
+        }
+        // The clock may be set back; time here never is.
+        self.time = self.time.max(now);
+        self.fire(out)?;
+        Ok(self.due.next().unwrap_or(Timestamp::MAX))
+    }
+
+    fn snapshot(&mut self, _: &Barrier, snapshot: &mut OperatorSnapshot<'_>) -> Result<()> {
+        snapshot.add(WATERMARK_STATE, Redistribution::Union, &[self.time])
+    }
+}

@@ -1,0 +1,23 @@
+//! The TaskManager and its workers: where a job's subtasks run.
+//!
+//! A [`supervisor`] offers slots to the JobManager and starts one [`worker`] a job. A worker
+//! builds the chains of its subtasks and gives each of its slots one thread, the [`slot`] executor,
+//! which steps the slot's [`subtask`]s. Between network and chain stands the [`gate`]: it merges
+//! channels, watermarks and barriers, by the pure machines [`alignment`] and [`watermarks`].
+//!
+//! A slot's thread never waits for I/O: state files are fetched before it starts ([`restore`]) and
+//! written behind its back ([`upload`]).
+
+pub mod alignment;
+pub mod gate;
+mod panics;
+pub mod restore;
+pub mod slot;
+pub mod subtask;
+pub mod supervisor;
+pub mod upload;
+pub mod watermarks;
+pub mod worker;
+
+pub use supervisor::{TaskManager, TaskManagerOptions, WorkerLauncher};
+pub use worker::{WorkerOptions, run_worker};

@@ -1,0 +1,278 @@
+//! The slot executor: one thread that steps the subtasks of a slot, most downstream first.
+//!
+//! A step takes a few batches, so that all subtasks get their turn and batches are still in the
+//! cache when the next subtask takes them. When nobody can go on, everybody's buffered rows are sent
+//! on; when there is nothing to do even then, the thread parks until a channel, a source, the worker
+//! or the clock wakes it.
+
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use flott_checkpoint::FileHandle;
+use flott_core::config::options;
+use flott_core::ids::{CheckpointId, SubtaskId, VertexId};
+use flott_core::time::Timestamp;
+use flott_core::{Error, Result};
+use flott_network::{Barrier, Signal};
+
+use crate::panics::guard;
+use crate::subtask::{Report, Step, Subtask};
+
+/// What a worker asks of a slot.
+#[derive(Debug)]
+pub enum Order {
+    /// List a source's splits.
+    Discover(VertexId),
+    /// Splits for a source.
+    AddSplits {
+        /// The subtask.
+        subtask: SubtaskId,
+        /// Encoded splits.
+        splits: Vec<Vec<u8>>,
+        /// Whether none will follow.
+        is_last: bool,
+    },
+    /// Sources send this barrier.
+    Trigger(Barrier),
+    /// A subtask's part of a checkpoint lies in these files.
+    Uploaded {
+        /// The subtask.
+        subtask: SubtaskId,
+        /// The checkpoint.
+        checkpoint: CheckpointId,
+        /// All its files, in order.
+        files: Vec<FileHandle>,
+    },
+    /// A checkpoint is durable.
+    Completed {
+        /// Which.
+        checkpoint: CheckpointId,
+        /// Whether it is a savepoint.
+        is_savepoint: bool,
+        /// Whether the job ends with it.
+        is_last: bool,
+    },
+    /// A checkpoint will not complete.
+    Aborted(CheckpointId),
+    /// Stop at once.
+    Cancel,
+}
+
+/// What a slot tells its worker.
+#[derive(Debug)]
+pub enum SlotEvent {
+    /// A subtask has something to tell.
+    Report(SubtaskId, Report),
+    /// The splits of a source.
+    Discovered(VertexId, Vec<Vec<u8>>),
+    /// A subtask failed; the slot has stopped.
+    Failed(SubtaskId, Error),
+    /// The slot stopped because it was asked to, or all its subtasks finished.
+    Stopped {
+        /// Subtasks that had not finished.
+        unfinished: Vec<SubtaskId>,
+    },
+}
+
+/// Makes the subtasks of a slot, on its thread: opening a chain may take time.
+pub type MakeSubtasks = Box<dyn FnOnce(&mut dyn FnMut(Subtask)) -> Result<(), (SubtaskId, Error)> + Send>;
+
+/// A running slot.
+pub struct SlotHandle {
+    orders: mpsc::Sender<Order>,
+    signal: Signal,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl SlotHandle {
+    /// Starts the thread of slot `number`. Events come from `events`, which may block.
+    pub fn start(
+        number: u32,
+        signal: Signal,
+        make: MakeSubtasks,
+        events: impl Fn(SlotEvent) + Send + 'static,
+    ) -> Result<Self> {
+        let (orders, receiver) = mpsc::channel();
+        let slot_signal = signal.clone();
+        let thread = std::thread::Builder::new()
+            .name(format!("slot-{number}"))
+            .spawn(move || run(&slot_signal, make, &receiver, &events))
+            .map_err(|error| Error::system(format!("starting the thread of slot {number}: {error}")))?;
+        Ok(Self { orders, signal, thread: Some(thread) })
+    }
+
+    /// Asks for something. A slot that has stopped ignores it.
+    pub fn order(&self, order: Order) {
+        if self.orders.send(order).is_ok() {
+            self.signal.notify();
+        }
+    }
+
+    /// Whether its thread has ended.
+    pub fn is_stopped(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+}
+
+struct Slot<'a> {
+    subtasks: Vec<Subtask>,
+    events: &'a dyn Fn(SlotEvent),
+}
+
+fn run(signal: &Signal, make: MakeSubtasks, orders: &mpsc::Receiver<Order>, events: &dyn Fn(SlotEvent)) {
+    let mut slot = Slot { subtasks: Vec::new(), events };
+    let made = guard(|| {
+        let mut subtasks = Vec::new();
+        make(&mut |subtask| subtasks.push(subtask)).map(|()| subtasks).map_err(|(subtask, error)| {
+            events(SlotEvent::Failed(subtask, error));
+            Error::system("reported")
+        })
+    });
+    match made {
+        // Most downstream first: vertices are in topological order.
+        Ok(mut subtasks) => {
+            subtasks.sort_by_key(|subtask| std::cmp::Reverse(subtask.cx.subtask.vertex));
+            slot.subtasks = subtasks;
+        }
+        Err(error) if error.message == "reported" => return,
+        Err(error) => {
+            // A panic while opening: it is the chain's, whichever it was.
+            events(SlotEvent::Failed(SubtaskId { vertex: 0, index: 0 }, error));
+            return;
+        }
+    }
+    match slot.run(signal, orders) {
+        Ok(()) => {
+            let unfinished = slot.subtasks.iter().filter(|s| !s.is_finished()).map(|s| s.cx.subtask).collect();
+            events(SlotEvent::Stopped { unfinished });
+        }
+        Err((subtask, error)) => events(SlotEvent::Failed(subtask, error)),
+    }
+}
+
+impl Slot<'_> {
+    fn run(&mut self, signal: &Signal, orders: &mpsc::Receiver<Order>) -> Result<(), (SubtaskId, Error)> {
+        self.report();
+        let timeout = self.subtasks.first().and_then(|subtask| subtask.cx.config.get(options::BUFFER_TIMEOUT).ok());
+        let timeout = timeout.unwrap_or(Duration::from_millis(5));
+        let mut last_flush = flott_env::monotonic();
+        let mut last_time: Timestamp = 0;
+        loop {
+            while let Ok(order) = orders.try_recv() {
+                if matches!(order, Order::Cancel) {
+                    return Ok(());
+                }
+                self.obey(&order)?;
+            }
+            if self.subtasks.iter().all(Subtask::is_finished) {
+                self.report();
+                return Ok(());
+            }
+            let now = flott_env::now_ms();
+            if now != last_time {
+                last_time = now;
+                self.each(|subtask| subtask.on_time(now))?;
+            }
+            let mut progressed = self.step_all(now)?;
+            let monotonic = flott_env::monotonic();
+            if !progressed || monotonic.saturating_sub(last_flush) >= timeout {
+                last_flush = monotonic;
+                let mut flushed = false;
+                self.each(|subtask| subtask.flush().map(|any| flushed |= any))?;
+                progressed |= flushed;
+            }
+            self.report();
+            if !progressed {
+                self.park(signal, now);
+            }
+        }
+    }
+
+    fn step_all(&mut self, now: Timestamp) -> Result<bool, (SubtaskId, Error)> {
+        let mut progressed = false;
+        let mut before = flott_env::monotonic();
+        for subtask in &mut self.subtasks {
+            let step = guarded(subtask, |subtask| subtask.step(now))?;
+            let after = flott_env::monotonic();
+            if step == Step::Progress {
+                progressed = true;
+                subtask.cx.counters.busy_nanos.add_time(after.saturating_sub(before));
+            }
+            subtask.is_back_pressured = step == Step::BackPressured;
+            before = after;
+        }
+        Ok(progressed)
+    }
+
+    fn park(&mut self, signal: &Signal, now: Timestamp) {
+        let deadline = self.subtasks.iter().map(Subtask::next_deadline).min().unwrap_or(Timestamp::MAX);
+        let wait = deadline.saturating_sub(now).clamp(0, 1000);
+        let before = flott_env::monotonic();
+        let was_notified = signal.wait_until(Some(Duration::from_millis(wait.unsigned_abs())));
+        let parked = flott_env::monotonic().saturating_sub(before);
+        for subtask in &mut self.subtasks {
+            if subtask.is_back_pressured {
+                subtask.cx.counters.back_pressured_nanos.add_time(parked);
+            } else {
+                subtask.cx.counters.idle_nanos.add_time(parked);
+            }
+            if was_notified {
+                subtask.wake_source();
+            }
+        }
+    }
+
+    fn obey(&mut self, order: &Order) -> Result<(), (SubtaskId, Error)> {
+        match order {
+            Order::Discover(vertex) => {
+                let events = self.events;
+                self.each(|subtask| {
+                    if subtask.cx.subtask.vertex == *vertex {
+                        events(SlotEvent::Discovered(*vertex, subtask.discover()?));
+                    }
+                    Ok(())
+                })
+            }
+            Order::AddSplits { subtask: id, splits, is_last } => self.each(|subtask| {
+                if subtask.cx.subtask == *id { subtask.add_splits(splits, *is_last) } else { Ok(()) }
+            }),
+            Order::Trigger(barrier) => self.each(|subtask| subtask.trigger(barrier.clone())),
+            Order::Uploaded { subtask: id, checkpoint, files } => self.each(|subtask| {
+                if subtask.cx.subtask == *id {
+                    subtask.uploaded(*checkpoint, files.clone());
+                }
+                Ok(())
+            }),
+            Order::Completed { checkpoint, is_savepoint, is_last } => {
+                self.each(|subtask| subtask.completed(*checkpoint, *is_savepoint, *is_last))
+            }
+            Order::Aborted(_) => self.each(|subtask| {
+                subtask.aborted();
+                Ok(())
+            }),
+            Order::Cancel => Ok(()),
+        }
+    }
+
+    fn each(&mut self, mut act: impl FnMut(&mut Subtask) -> Result<()>) -> Result<(), (SubtaskId, Error)> {
+        self.subtasks.iter_mut().try_for_each(|subtask| guarded(subtask, &mut act))
+    }
+
+    fn report(&mut self) {
+        for subtask in &mut self.subtasks {
+            let id = subtask.cx.subtask;
+            for report in subtask.take_reports() {
+                (self.events)(SlotEvent::Report(id, report));
+            }
+        }
+    }
+}
+
+fn guarded<T>(
+    subtask: &mut Subtask,
+    act: impl FnOnce(&mut Subtask) -> Result<T>,
+) -> Result<T, (SubtaskId, Error)> {
+    let id = subtask.cx.subtask;
+    guard(|| act(subtask)).map_err(|error| (id, error))
+}

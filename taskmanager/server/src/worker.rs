@@ -1,0 +1,470 @@
+//! A worker: the subtasks of one job that one TaskManager runs.
+//!
+//! It has a session of its own to the JobManager and obeys it. When the session ends, so does the
+//! worker: whoever restarts the job starts a new one, with a new generation.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use flott_checkpoint::{FileHandle, Store, SubtaskSnapshot};
+use flott_connector_spi::Waker;
+use flott_control::{CheckpointKind, Down, ExecutionId, JobDeployment, TaskDeployment, Up};
+use flott_core::config::options;
+use flott_core::ids::{CheckpointId, SubtaskId, TaskManagerId};
+use flott_core::status::TaskStatus;
+use flott_core::{Error, Result, ResultExt};
+use flott_graph::Partitioning;
+use flott_network::{Barrier, ChannelId, DataPlane, Options, Receiver, Sender, Signal, local_channel};
+use flott_operators::{Program, RestoredState, TaskContext};
+use flott_proto::Session;
+use flott_telemetry::TaskCounters;
+use tokio::sync::mpsc;
+
+use crate::gate::InputGate;
+use crate::slot::{MakeSubtasks, Order, SlotEvent, SlotHandle};
+use crate::subtask::{Report, Subtask};
+use crate::supervisor::JobManagerLink;
+use crate::{restore, upload};
+
+/// Events of slots, restores and uploads that may wait for the worker.
+const EVENTS_MAX: usize = 1024;
+
+/// What a worker is started with.
+pub struct WorkerOptions {
+    /// The job, as its binary built it.
+    pub program: Arc<Program>,
+    /// Its execution.
+    pub execution: ExecutionId,
+    /// The TaskManager that it belongs to.
+    pub task_manager: TaskManagerId,
+    /// How to reach the JobManager.
+    pub link: JobManagerLink,
+    /// The host to listen on for data, and the host that others reach it at; `None` if there are no other workers.
+    pub data_hosts: Option<(String, String)>,
+}
+
+/// Something that happened in the worker.
+enum Event {
+    Slot(SlotEvent),
+    Restored(Result<Vec<RestoredState>>),
+    Uploaded { subtask: SubtaskId, checkpoint: CheckpointId, result: Result<SubtaskSnapshot> },
+}
+
+/// Runs a worker until its session ends.
+pub async fn run_worker(options: WorkerOptions) -> Result<()> {
+    let config = &options.program.job_graph.config;
+    let io = tokio::runtime::Handle::current();
+    let plane = match &options.data_hosts {
+        Some((bind, _)) => {
+            let network = Options {
+                capacity_bytes: config.get(options::CHANNEL_BYTES)?,
+                compression: config.get(options::NETWORK_COMPRESSION)?,
+            };
+            let plane = DataPlane::bind(&format!("{bind}:0"), options.execution, &io, network);
+            Some(plane.context(options::TASKMANAGER_BIND_HOST.key)?)
+        }
+        None => None,
+    };
+    let data_address = match (&plane, &options.data_hosts) {
+        (Some(plane), Some((_, host))) => format!("{host}:{}", plane.local_addr().port()),
+        _ => String::new(),
+    };
+    let register = Up::RegisterWorker {
+        execution: options.execution,
+        task_manager: options.task_manager.clone(),
+        data_address,
+    };
+    let Session { up, mut down } = options.link.connect(register).await?;
+    let (events, mut received) = mpsc::channel(EVENTS_MAX);
+    let failure = plane.as_ref().map(DataPlane::failure);
+    let failure = async {
+        match failure {
+            Some(failure) => failure.await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::pin!(failure);
+    let mut worker = Worker {
+        program: options.program,
+        execution: options.execution,
+        plane,
+        up,
+        events,
+        store: Store::default(),
+        deployment: None,
+        checkpoint_dir: String::new(),
+        slots: BTreeMap::new(),
+        slot_of: BTreeMap::new(),
+        counters: BTreeMap::new(),
+        savepoints: BTreeSet::new(),
+        has_failed: false,
+    };
+    let mut heartbeat = tokio::time::interval(Duration::from_millis(500));
+    loop {
+        let outcome = tokio::select! {
+            message = down.recv() => match message {
+                Some(Down::Registered { heartbeat_interval_ms }) => {
+                    heartbeat = tokio::time::interval(Duration::from_millis(heartbeat_interval_ms.max(10)));
+                    Ok(())
+                }
+                Some(Down::Refused(error)) => return Err(error),
+                Some(message) => worker.obey(message).await,
+                None => return Ok(()),
+            },
+            Some(event) = received.recv() => worker.on_event(event).await,
+            failure = &mut failure, if !worker.has_failed => worker.on_network_failure(failure.error).await,
+            _ = heartbeat.tick() => worker.heartbeat().await,
+        };
+        if outcome.is_err() {
+            // Nobody listens any more.
+            return Ok(());
+        }
+    }
+}
+
+/// The JobManager cannot be told any more.
+struct SessionClosed;
+
+struct Worker {
+    program: Arc<Program>,
+    execution: ExecutionId,
+    plane: Option<DataPlane>,
+    up: mpsc::Sender<Up>,
+    events: mpsc::Sender<Event>,
+    store: Store,
+    deployment: Option<JobDeployment>,
+    checkpoint_dir: String,
+    slots: BTreeMap<u32, SlotHandle>,
+    slot_of: BTreeMap<SubtaskId, u32>,
+    counters: BTreeMap<SubtaskId, Arc<TaskCounters>>,
+    /// Checkpoints under way that are savepoints.
+    savepoints: BTreeSet<CheckpointId>,
+    has_failed: bool,
+}
+
+impl Worker {
+    async fn tell(&self, message: Up) -> Result<(), SessionClosed> {
+        tracing::trace!(?message, "to the JobManager");
+        self.up.send(message).await.map_err(|_| SessionClosed)
+    }
+
+    async fn status(&self, subtask: SubtaskId, status: TaskStatus, error: Option<Error>) -> Result<(), SessionClosed> {
+        self.tell(Up::TaskStatus { execution: self.execution, subtask, status, error }).await
+    }
+
+    async fn heartbeat(&self) -> Result<(), SessionClosed> {
+        let metrics = self.counters.iter().map(|(subtask, counters)| counters.snapshot(*subtask)).collect();
+        self.tell(Up::Heartbeat { execution: Some(self.execution), metrics }).await
+    }
+
+    fn order_all(&self, make: impl Fn() -> Order) {
+        self.slots.values().for_each(|slot| slot.order(make()));
+    }
+
+    async fn obey(&mut self, message: Down) -> Result<(), SessionClosed> {
+        tracing::trace!(?message, "from the JobManager");
+        match message {
+            Down::Deploy { execution, deployment } if execution == self.execution => self.deploy(deployment).await,
+            Down::DiscoverSplits { execution, vertex } if execution == self.execution => {
+                if let Some(slot) = self.slot(SubtaskId { vertex, index: 0 }) {
+                    slot.order(Order::Discover(vertex));
+                }
+                Ok(())
+            }
+            Down::AddSplits { execution, subtask, splits, is_last } if execution == self.execution => {
+                if let Some(slot) = self.slot(subtask) {
+                    slot.order(Order::AddSplits { subtask, splits, is_last });
+                }
+                Ok(())
+            }
+            Down::TriggerCheckpoint { execution, checkpoint, triggered_ms, kind } if execution == self.execution => {
+                if matches!(kind, CheckpointKind::Savepoint { .. }) {
+                    self.savepoints.insert(checkpoint);
+                }
+                self.order_all(|| Order::Trigger(Barrier { checkpoint, triggered_ms, kind: kind.clone() }));
+                Ok(())
+            }
+            Down::CheckpointCompleted { execution, checkpoint, is_last } if execution == self.execution => {
+                let is_savepoint = self.savepoints.remove(&checkpoint);
+                self.order_all(|| Order::Completed { checkpoint, is_savepoint, is_last });
+                Ok(())
+            }
+            Down::CheckpointAborted { execution, checkpoint } if execution == self.execution => {
+                self.savepoints.remove(&checkpoint);
+                self.order_all(|| Order::Aborted(checkpoint));
+                Ok(())
+            }
+            Down::CancelTasks { execution } if execution == self.execution => {
+                self.order_all(|| Order::Cancel);
+                Ok(())
+            }
+            other => {
+                tracing::debug!(?other, "a message that is not for this worker");
+                Ok(())
+            }
+        }
+    }
+
+    fn slot(&self, subtask: SubtaskId) -> Option<&SlotHandle> {
+        self.slots.get(self.slot_of.get(&subtask)?)
+    }
+
+    /// Takes its part of the execution and fetches the state that it starts from.
+    async fn deploy(&mut self, deployment: JobDeployment) -> Result<(), SessionClosed> {
+        for task in &deployment.tasks {
+            self.status(task.subtask, TaskStatus::Initializing, None).await?;
+        }
+        let first = deployment.tasks.first().map_or(SubtaskId { vertex: 0, index: 0 }, |task| task.subtask);
+        let description = self.program.job_graph.describe();
+        if deployment.graph != description {
+            let error = flott_graph::difference(&deployment.graph, &description);
+            return self.fail(first, error).await;
+        }
+        let restores: Vec<_> = deployment.tasks.iter().map(|task| task.restore.clone()).collect();
+        self.deployment = Some(deployment);
+        let (store, events) = (self.store.clone(), self.events.clone());
+        flott_env::spawn(async move {
+            let fetches = restores.iter().map(|restore| async {
+                match restore {
+                    Some(restore) => restore::fetch(&store, restore).await,
+                    None => Ok(RestoredState::default()),
+                }
+            });
+            let restored = futures::future::try_join_all(fetches).await;
+            // A worker that is gone needs no state.
+            let _ = events.send(Event::Restored(restored)).await;
+        });
+        Ok(())
+    }
+
+    async fn on_event(&mut self, event: Event) -> Result<(), SessionClosed> {
+        match event {
+            Event::Restored(Ok(restored)) => {
+                let Some(deployment) = self.deployment.take() else { return Ok(()) };
+                let first = deployment.tasks.first().map(|task| task.subtask);
+                match (self.start(deployment, restored), first) {
+                    (Err(error), Some(first)) => self.fail(first, error).await,
+                    _ => Ok(()),
+                }
+            }
+            Event::Restored(Err(error)) => {
+                let first = self.deployment.take().and_then(|deployment| deployment.tasks.first().map(|t| t.subtask));
+                self.fail(first.unwrap_or(SubtaskId { vertex: 0, index: 0 }), error).await
+            }
+            Event::Slot(SlotEvent::Report(subtask, Report::Status(status))) => self.status(subtask, status, None).await,
+            Event::Slot(SlotEvent::Report(subtask, Report::RequestSplit)) => {
+                self.tell(Up::RequestSplit { execution: self.execution, subtask }).await
+            }
+            Event::Slot(SlotEvent::Report(subtask, Report::Snapshot(snapshot))) => {
+                let (store, events) = (self.store.clone(), self.events.clone());
+                let (checkpoint, dir) = (snapshot.checkpoint, self.checkpoint_dir.clone());
+                flott_env::spawn(async move {
+                    let result = upload::upload(&store, &dir, *snapshot).await;
+                    // A worker that is gone acknowledges nothing.
+                    let _ = events.send(Event::Uploaded { subtask, checkpoint, result }).await;
+                });
+                Ok(())
+            }
+            Event::Slot(SlotEvent::Discovered(vertex, splits)) => {
+                self.tell(Up::SplitsDiscovered { execution: self.execution, vertex, splits }).await
+            }
+            Event::Slot(SlotEvent::Failed(subtask, error)) => self.fail(subtask, error).await,
+            Event::Slot(SlotEvent::Stopped { unfinished }) => {
+                for subtask in unfinished {
+                    self.status(subtask, TaskStatus::Canceled, None).await?;
+                }
+                Ok(())
+            }
+            Event::Uploaded { subtask, checkpoint, result } => self.on_uploaded(subtask, checkpoint, result).await,
+        }
+    }
+
+    async fn on_uploaded(
+        &self,
+        subtask: SubtaskId,
+        checkpoint: CheckpointId,
+        result: Result<SubtaskSnapshot>,
+    ) -> Result<(), SessionClosed> {
+        let execution = self.execution;
+        match result {
+            Ok(snapshot) => {
+                if let Some(slot) = self.slot(subtask) {
+                    // Before the acknowledgement, so that the slot knows its files before it can hear of completion.
+                    slot.order(Order::Uploaded { subtask, checkpoint, files: snapshot.keyed_files.clone() });
+                }
+                self.tell(Up::CheckpointAcknowledged { execution, subtask, checkpoint, snapshot }).await
+            }
+            Err(reason) => self.tell(Up::CheckpointDeclined { execution, subtask, checkpoint, reason }).await,
+        }
+    }
+
+    async fn on_network_failure(&mut self, error: Error) -> Result<(), SessionClosed> {
+        let first = self.slot_of.keys().next().copied().unwrap_or(SubtaskId { vertex: 0, index: 0 });
+        self.fail(first, error).await
+    }
+
+    async fn fail(&mut self, subtask: SubtaskId, error: Error) -> Result<(), SessionClosed> {
+        tracing::error!(%subtask, %error, "a subtask failed");
+        self.has_failed = true;
+        self.order_all(|| Order::Cancel);
+        self.status(subtask, TaskStatus::Failed, Some(error)).await
+    }
+
+    /// Connects and starts all subtasks.
+    fn start(&mut self, deployment: JobDeployment, restored: Vec<RestoredState>) -> Result<()> {
+        self.checkpoint_dir = deployment.checkpoint_dir.clone();
+        let numbers: BTreeSet<u32> = deployment.tasks.iter().map(|task| task.slot).collect();
+        let signals: BTreeMap<u32, Signal> = numbers.into_iter().map(|number| (number, Signal::new())).collect();
+        for task in &deployment.tasks {
+            self.slot_of.insert(task.subtask, task.slot);
+        }
+        let mut channels = self.channels(&deployment, &signals)?;
+        let mut tasks_by_slot: BTreeMap<u32, Vec<PreparedTask>> = BTreeMap::new();
+        for (task, restored) in deployment.tasks.iter().zip(restored) {
+            let signal = signals[&task.slot].clone();
+            let prepared = self.prepare(task, &deployment, restored, &mut channels, signal);
+            tasks_by_slot.entry(task.slot).or_default().push(prepared);
+        }
+        for (number, tasks) in tasks_by_slot {
+            let program = Arc::clone(&self.program);
+            let make: MakeSubtasks = Box::new(move |add| {
+                for task in tasks {
+                    let subtask = task.cx.subtask;
+                    add(task.build(&program).map_err(|error| (subtask, error))?);
+                }
+                Ok(())
+            });
+            let events = self.events.clone();
+            let handle = SlotHandle::start(number, signals[&number].clone(), make, move |event| {
+                // The slot waits while the worker is busy; a worker that is gone hears nothing.
+                let _ = events.blocking_send(Event::Slot(event));
+            })?;
+            self.slots.insert(number, handle);
+        }
+        Ok(())
+    }
+
+    fn prepare(
+        &mut self,
+        task: &TaskDeployment,
+        deployment: &JobDeployment,
+        restored: RestoredState,
+        channels: &mut Channels,
+        signal: Signal,
+    ) -> PreparedTask {
+        let vertex = &self.program.job_graph.vertices[task.subtask.vertex as usize];
+        let counters = Arc::new(TaskCounters::default());
+        self.counters.insert(task.subtask, Arc::clone(&counters));
+        let cx = TaskContext {
+            job: self.execution.job,
+            generation: self.execution.generation,
+            subtask: task.subtask,
+            name: vertex.name.clone(),
+            parallelism: vertex.parallelism,
+            max_parallelism: vertex.max_parallelism,
+            config: deployment.config.clone(),
+            counters,
+            io: tokio::runtime::Handle::current(),
+            waker: Waker::new(move || signal.notify()),
+            splits: Arc::default(),
+        };
+        PreparedTask {
+            senders: channels.senders.remove(&task.subtask).unwrap_or_default(),
+            receivers: channels.receivers.remove(&task.subtask).unwrap_or_default(),
+            chain: task.restore.as_ref().and_then(|restore| continued_chain(restore, &deployment.checkpoint_dir)),
+            restored,
+            cx,
+        }
+    }
+
+    /// Makes the ends of all channels that begin or end here.
+    fn channels(&self, deployment: &JobDeployment, signals: &BTreeMap<u32, Signal>) -> Result<Channels> {
+        let graph = &self.program.job_graph;
+        let capacity = deployment.config.get(options::CHANNEL_BYTES)?;
+        let mut channels = Channels::default();
+        let signal_of = |subtask: SubtaskId| self.slot_of.get(&subtask).map(|slot| signals[slot].clone());
+        for (index, edge) in graph.edges.iter().enumerate() {
+            let senders = graph.vertices[edge.source as usize].parallelism;
+            let receivers = graph.vertices[edge.target as usize].parallelism;
+            for from in 0..senders {
+                for to in 0..receivers {
+                    if edge.partitioning == Partitioning::Forward && from != to {
+                        continue;
+                    }
+                    let source = SubtaskId { vertex: edge.source, index: from };
+                    let target = SubtaskId { vertex: edge.target, index: to };
+                    let id = ChannelId { edge: index as u32, from, to };
+                    let (sender, receiver) = match (signal_of(source), signal_of(target)) {
+                        (Some(producer), Some(consumer)) => {
+                            let (sender, receiver) = local_channel(capacity, producer, consumer);
+                            (Some(sender), Some(receiver))
+                        }
+                        (Some(producer), None) => {
+                            let peer = self.peer(deployment, target)?;
+                            (Some(self.plane()?.sender(id, peer, producer)), None)
+                        }
+                        (None, Some(consumer)) => (None, Some(self.plane()?.receiver(id, consumer))),
+                        (None, None) => (None, None),
+                    };
+                    if let Some(sender) = sender {
+                        channels.senders.entry(source).or_default().entry(index).or_default().push(sender);
+                    }
+                    if let Some(receiver) = receiver {
+                        channels.receivers.entry(target).or_default().push(receiver);
+                    }
+                }
+            }
+        }
+        Ok(channels)
+    }
+
+    fn plane(&self) -> Result<&DataPlane> {
+        self.plane.as_ref().ok_or_else(|| Error::system("an embedded cluster has one worker only"))
+    }
+
+    fn peer<'a>(&self, deployment: &'a JobDeployment, subtask: SubtaskId) -> Result<&'a str> {
+        let placement = deployment.placement.get(subtask.vertex as usize);
+        placement
+            .and_then(|workers| workers.get(subtask.index as usize))
+            .and_then(|worker| deployment.workers.get(*worker as usize))
+            .map(|worker| worker.data_address.as_str())
+            .ok_or_else(|| Error::system(format!("subtask {subtask} has no worker")))
+    }
+}
+
+/// The ends of the channels of this worker's subtasks.
+#[derive(Default)]
+struct Channels {
+    senders: BTreeMap<SubtaskId, BTreeMap<usize, Vec<Sender>>>,
+    receivers: BTreeMap<SubtaskId, Vec<Receiver>>,
+}
+
+/// Everything that a subtask is built from, on its way to the slot's thread.
+struct PreparedTask {
+    cx: TaskContext,
+    senders: BTreeMap<usize, Vec<Sender>>,
+    receivers: Vec<Receiver>,
+    restored: RestoredState,
+    chain: Option<Vec<FileHandle>>,
+}
+
+impl PreparedTask {
+    fn build(mut self, program: &Program) -> Result<Subtask> {
+        let outputs = self.senders.values().flatten().cloned().collect();
+        let head = program.build(self.cx.subtask.vertex, &self.cx, &mut self.senders)?;
+        let gate = InputGate::new(self.receivers);
+        let mut subtask = Subtask::new(self.cx, head, gate, outputs, self.chain)?;
+        subtask.open(self.restored)?;
+        Ok(subtask)
+    }
+}
+
+/// The restored files that later checkpoints can build on: those of the same key groups, written by
+/// this job. Files of a savepoint are the user's and may go any time.
+fn continued_chain(restore: &flott_checkpoint::TaskRestore, checkpoint_dir: &str) -> Option<Vec<FileHandle>> {
+    let (job_dir, _) = checkpoint_dir.rsplit_once('/')?;
+    let files = restore.keyed_files.first().filter(|_| restore.is_same_range)?;
+    let is_ours = |file: &FileHandle| file.path.strip_prefix(job_dir).is_some_and(|rest| rest.starts_with('/'));
+    files.iter().all(is_ours).then(|| files.clone())
+}

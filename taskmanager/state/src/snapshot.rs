@@ -1,0 +1,155 @@
+//! The binary form of a subtask's keyed state: a sequence of sections, one a state and key group.
+//!
+//! ```text
+//! file    = "FLOTTST1" section*
+//! section = operator(16) name(varint length, UTF-8) group(u16) kind(u8) entries(u64) length(u64) body
+//! body    = entry*       entry = 0 key namespace value | 1 key namespace
+//! ```
+//!
+//! Integers are little-endian; keys, namespaces and values are in the form of
+//! [`flott_core::codec`]. A base section replaces what is known of its key group, a change section
+//! is applied to it in order. The file's length and SHA-256 stand in the checkpoint's manifest.
+
+use flott_core::codec::{self, Decoder};
+use flott_core::ids::OperatorId;
+use flott_core::key_group::KeyGroup;
+use flott_core::{Error, Result};
+
+const MAGIC: &[u8; 8] = b"FLOTTST1";
+
+/// How much a snapshot holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SnapshotMode {
+    /// Everything; later changes build on it.
+    Full,
+    /// What changed since the last snapshot.
+    Incremental,
+}
+
+/// What a section holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SectionKind {
+    /// All entries of the key group.
+    Base,
+    /// Changes to be applied in order.
+    Change,
+}
+
+/// State that can be snapshotted while it is used.
+pub trait Checkpointed: Send {
+    /// The state's name, unique in its operator.
+    fn name(&self) -> &str;
+
+    /// Starts a snapshot of the state as it is now, in time that does not depend on its size. The one before must
+    /// have been drained.
+    fn freeze(&mut self, mode: SnapshotMode);
+
+    /// Writes about `entries_max` entries of the frozen state; true when all are written.
+    fn drain(&mut self, entries_max: usize, out: &mut SnapshotWriter) -> Result<bool>;
+
+    /// Adds what an earlier snapshot held for one of its key groups.
+    fn restore(&mut self, section: &Section<'_>) -> Result<()>;
+
+    /// Whether it owns this key group.
+    fn owns(&self, group: KeyGroup) -> bool;
+
+    /// Bytes in memory, without what values hold on the heap.
+    fn bytes(&self) -> u64;
+}
+
+/// Collects the sections of a snapshot file.
+#[derive(Debug)]
+pub struct SnapshotWriter {
+    bytes: Vec<u8>,
+    operator: OperatorId,
+}
+
+impl Default for SnapshotWriter {
+    fn default() -> Self {
+        Self { bytes: MAGIC.to_vec(), operator: OperatorId([0; 16]) }
+    }
+}
+
+impl SnapshotWriter {
+    /// The sections that follow belong to this operator.
+    pub fn set_operator(&mut self, operator: OperatorId) {
+        self.operator = operator;
+    }
+
+    /// Adds one section.
+    pub fn section(
+        &mut self,
+        name: &str,
+        group: KeyGroup,
+        kind: SectionKind,
+        entries: u64,
+        body: &[u8],
+    ) -> Result<()> {
+        self.bytes.extend_from_slice(&self.operator.0);
+        codec::encode_into(name, &mut self.bytes)?;
+        self.bytes.extend_from_slice(&group.to_le_bytes());
+        self.bytes.push(u8::from(kind == SectionKind::Change));
+        self.bytes.extend_from_slice(&entries.to_le_bytes());
+        self.bytes.extend_from_slice(&(body.len() as u64).to_le_bytes());
+        self.bytes.extend_from_slice(body);
+        Ok(())
+    }
+
+    /// Whether no section was added.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.len() == MAGIC.len()
+    }
+
+    /// The file's content.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+}
+
+/// One state's entries of one key group.
+#[derive(Clone, Copy, Debug)]
+pub struct Section<'a> {
+    /// The operator that it belongs to.
+    pub operator: OperatorId,
+    /// The state's name.
+    pub name: &'a str,
+    /// The key group.
+    pub group: KeyGroup,
+    /// Whether it replaces or changes.
+    pub kind: SectionKind,
+    /// How many entries `body` has.
+    pub entries: u64,
+    /// The entries.
+    pub body: &'a [u8],
+}
+
+/// Reads the sections of a snapshot file in order.
+#[derive(Debug)]
+pub struct SnapshotReader<'a> {
+    rest: Decoder<'a>,
+}
+
+impl<'a> SnapshotReader<'a> {
+    /// Starts reading a file's content.
+    pub fn new(bytes: &'a [u8]) -> Result<Self> {
+        match bytes.split_at_checked(MAGIC.len()) {
+            Some((magic, rest)) if magic == MAGIC => Ok(Self { rest: Decoder::new(rest) }),
+            _ => Err(Error::input("not a state file of this version: its first bytes are not FLOTTST1")),
+        }
+    }
+
+    /// The next section, or none at the end.
+    pub fn next_section(&mut self) -> Result<Option<Section<'a>>> {
+        if self.rest.is_empty() {
+            return Ok(None);
+        }
+        let operator = OperatorId(self.rest.read()?);
+        let name = self.rest.read()?;
+        let group = self.rest.read()?;
+        let kind = if self.rest.read::<bool>()? { SectionKind::Change } else { SectionKind::Base };
+        let entries = self.rest.read()?;
+        let length: u64 = self.rest.read()?;
+        let body = self.rest.take(length)?;
+        Ok(Some(Section { operator, name, group, kind, entries, body }))
+    }
+}

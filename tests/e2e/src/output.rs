@@ -1,0 +1,95 @@
+//! What a file sink has committed.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// How many lines of a difference are shown.
+const SHOWN_MAX: usize = 10;
+
+/// The lines of all visible files below a folder, sorted. Names that begin with `.` or `_` are hidden: not committed.
+///
+/// # Panics
+/// A file cannot be read.
+pub fn visible_lines(folder: impl AsRef<Path>) -> Vec<String> {
+    let mut lines = Vec::new();
+    read(folder.as_ref(), &mut lines);
+    lines.sort_unstable();
+    lines
+}
+
+fn read(folder: &Path, lines: &mut Vec<String>) {
+    // A sink makes its folder with its first part.
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        if entry.file_name().to_string_lossy().starts_with(['.', '_']) {
+            continue;
+        }
+        if path.is_dir() {
+            read(&path, lines);
+        } else {
+            let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            lines.extend(text.lines().map(str::to_owned));
+        }
+    }
+}
+
+/// Refuses lines that are not, as often as they come, the expected ones. The order does not matter.
+///
+/// # Panics
+/// A line is missing or too many.
+#[track_caller]
+pub fn assert_same(what: &str, found: &[String], expected: &[String]) {
+    let mut balance: BTreeMap<&str, i64> = BTreeMap::new();
+    found.iter().for_each(|line| *balance.entry(line).or_default() += 1);
+    expected.iter().for_each(|line| *balance.entry(line).or_default() -= 1);
+    let lines = |is_shown: fn(i64) -> bool| -> Vec<&str> {
+        balance.iter().filter(|(_, count)| is_shown(**count)).map(|(line, _)| *line).collect()
+    };
+    let (extra, missing) = (lines(|count| count > 0), lines(|count| count < 0));
+    assert!(
+        extra.is_empty() && missing.is_empty(),
+        "{what}: of {} expected lines, {} are missing, for example {:#?}; of {} found, {} are wrong or too many, for example {:#?}",
+        expected.len(),
+        missing.len(),
+        &missing[..missing.len().min(SHOWN_MAX)],
+        found.len(),
+        extra.len(),
+        &extra[..extra.len().min(SHOWN_MAX)]
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn hidden_files_are_not_committed() {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, text) in
+            [("b/part-0", "3\n1\n"), ("part-1", "2\n"), (".part-2.pending", "4\n"), ("_staging/x", "5\n")]
+        {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        assert_eq!(visible_lines(folder.path()), ["1", "2", "3"]);
+        assert!(visible_lines(folder.path().join("none")).is_empty());
+    }
+
+    #[test]
+    fn order_does_not_matter() {
+        assert_same("x", &lines("a b a"), &lines("a a b"));
+    }
+
+    #[test]
+    #[should_panic(expected = "1 are missing, for example [\n    \"b\",\n]; of 2 found, 1 are wrong or too many")]
+    fn what_is_lost_and_repeated_is_shown() {
+        assert_same("x", &lines("a a"), &lines("a b"));
+    }
+}

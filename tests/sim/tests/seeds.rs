@@ -1,0 +1,40 @@
+//! Many runs of the simulator. `FLOTT_SIM_SEEDS` says how many, `FLOTT_SIM_SEED` repeats a single one
+//! and prints what happens in it.
+
+use flott_core::status::JobStatus;
+
+const SEEDS_DEFAULT: u64 = 300;
+
+fn number(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text} is not a number")))
+}
+
+#[test]
+fn every_record_becomes_visible_exactly_once() {
+    if let Some(seed) = number("FLOTT_SIM_SEED") {
+        let outcome = flott_sim::run(seed, true).unwrap_or_else(|violation| panic!("seed {seed}: {violation}"));
+        println!("seed {seed}: {outcome:?}");
+        return;
+    }
+    let (mut finished, mut restarted, mut leaders) = (0, 0, 0);
+    let seeds = number("FLOTT_SIM_SEEDS").unwrap_or(SEEDS_DEFAULT);
+    for seed in 0..seeds {
+        let outcome = flott_sim::run(seed, false).unwrap_or_else(|violation| {
+            panic!("seed {seed}: {violation}; repeat it with FLOTT_SIM_SEED={seed}");
+        });
+        finished += u64::from(outcome.status == Some(JobStatus::Finished));
+        restarted += u64::from(outcome.generations > 1);
+        leaders += u64::from(outcome.leaders > 1);
+    }
+    println!("{seeds} seeds: {finished} finished, {restarted} restarted, {leaders} with more than one leader");
+    // A simulator that tests nothing must not pass.
+    assert!(seeds < 100 || (finished * 2 > seeds && restarted * 4 > seeds && leaders * 5 > seeds));
+}
+
+#[test]
+fn a_seed_is_a_run() {
+    for seed in [1, 2, 3, 5, 8, 13] {
+        assert_eq!(flott_sim::run(seed, false), flott_sim::run(seed, false), "seed {seed}");
+    }
+}
