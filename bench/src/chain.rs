@@ -30,14 +30,12 @@ fn value(row: &u64) -> u64 {
 pub(crate) fn run(is_quick: bool) -> Result<Vec<Figure>> {
     let (rows, rounds) = if is_quick { (2_000_000, 3) } else { (20_000_000, 9) };
     let total = Total::default();
-    let mut operators = chained(
-        Map::new(first),
-        chained(Filter::new(is_kept), chained(Map::new(second), Box::new(Sum::new(value, &total)))),
-    );
-    let mut fused = chained(
-        Iter::new(|rows: Records<u64>| rows.map(first).filter(is_kept).map(second)),
-        Box::new(Sum::new(value, &total)),
-    );
+    let end = || Box::new(Sum::new(value, &total));
+    let map = chained::<u64, u64, _>(Map::new(second), end());
+    let filter = chained::<u64, u64, _>(Filter::new(is_kept), map);
+    let mut operators = chained::<u64, u64, _>(Map::new(first), filter);
+    let iter = Iter::new(|rows: Records<u64>| rows.map(first).filter(is_kept).map(second));
+    let mut fused = chained::<u64, u64, _>(iter, end());
     let numbers = batches(rows, |index| index);
 
     let [operators_s, fused_s, loop_s] = medians(rounds, || {

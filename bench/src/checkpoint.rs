@@ -9,7 +9,7 @@ use flott_core::{Batch, Result};
 use flott_network::Barrier;
 use flott_operators::key::BorrowedKey;
 use flott_operators::reduce::Reduce;
-use flott_operators::{Control, Push, TaskSnapshot};
+use flott_operators::{Control, KeyExtractor, Push, TaskSnapshot};
 use flott_state::SnapshotMode;
 
 use crate::harness::{Sum, Total, chained, check_same, medians, runtime, task_context, timed};
@@ -33,9 +33,10 @@ pub(crate) fn run(is_quick: bool) -> Result<Vec<Figure>> {
     let runtime = runtime()?;
     let cx = task_context(runtime.handle());
     let add = |sum: &Row, next: Row| (next.0, sum.1.wrapping_add(next.1));
-    let reduce = Reduce::new(add, Arc::new(BorrowedKey::new(key)), &cx);
+    let extractor: Arc<dyn KeyExtractor<Row, u64>> = Arc::new(BorrowedKey::new(key));
     let total = Total::default();
-    let mut chain = chained(reduce, Box::new(Sum::new(|row: &Row| row.1, &total)));
+    let end = Box::new(Sum::new(|row: &Row| row.1, &total));
+    let mut chain = chained::<Row, Row, _>(Reduce::new(add, extractor, &cx), end);
     let chain = &mut *chain;
 
     feed(chain, 0..keys)?;
@@ -46,8 +47,7 @@ pub(crate) fn run(is_quick: bool) -> Result<Vec<Figure>> {
     let [pause_ms, step_ms, write_ms, bytes] = medians(rounds, || {
         feed(chain, (checkpoint..keys).step_by(UNCHANGED as usize))?;
         checkpoint += 1;
-        let Snapshot { pause_ms, step_ms, write_ms, bytes } =
-            snapshot(chain, SnapshotMode::Incremental, checkpoint)?;
+        let Snapshot { pause_ms, step_ms, write_ms, bytes } = snapshot(chain, SnapshotMode::Incremental, checkpoint)?;
         Ok([pause_ms, step_ms, write_ms, bytes])
     })?;
 

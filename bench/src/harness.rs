@@ -60,7 +60,7 @@ pub(crate) struct Sum<F> {
 pub(crate) struct Total(Arc<AtomicU64>);
 
 impl Total {
-    /// The sum so far.
+    /// The sum since the last call.
     pub(crate) fn take(&self) -> u64 {
         self.0.swap(0, Ordering::Relaxed)
     }
@@ -114,10 +114,7 @@ pub(crate) fn timed<T>(run: impl FnOnce() -> T) -> (f64, T) {
 
 /// The medians of the figures that each round gives. A round measures all sides one after the other, so that what
 /// disturbs the machine disturbs them alike.
-pub(crate) fn medians<const N: usize>(
-    rounds: usize,
-    mut round: impl FnMut() -> Result<[f64; N]>,
-) -> Result<[f64; N]> {
+pub(crate) fn medians<const N: usize>(rounds: usize, mut round: impl FnMut() -> Result<[f64; N]>) -> Result<[f64; N]> {
     let measured = (0..rounds).map(|_| round()).collect::<Result<Vec<_>>>()?;
     Ok(std::array::from_fn(|side| median(measured.iter().map(|figures| figures[side]).collect())))
 }

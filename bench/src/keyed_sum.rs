@@ -4,13 +4,12 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use flott_core::{Batch, Result};
+use flott_operators::KeyExtractor;
 use flott_operators::key::BorrowedKey;
 use flott_operators::reduce::Reduce;
 use hashbrown::HashMap;
 
-use crate::harness::{
-    Sum, Total, batches, chained, check_same, medians, runtime, scrambled, sum, task_context, timed,
-};
+use crate::harness::{Sum, Total, batches, chained, check_same, medians, runtime, scrambled, sum, task_context, timed};
 use crate::report::Figure;
 
 /// A key and a value.
@@ -33,8 +32,8 @@ pub(crate) fn run(is_quick: bool) -> Result<Vec<Figure>> {
     let [reduce_s, running_s, adding_s] = medians(rounds, || {
         let total = Total::default();
         let add = |sum: &Row, next: Row| (next.0, sum.1.wrapping_add(next.1));
-        let reduce = Reduce::new(add, Arc::new(BorrowedKey::new(key)), &cx);
-        let mut chain = chained(reduce, Box::new(Sum::new(value, &total)));
+        let keys: Arc<dyn KeyExtractor<Row, u64>> = Arc::new(BorrowedKey::new(key));
+        let mut chain = chained::<Row, Row, _>(Reduce::new(add, keys, &cx), Box::new(Sum::new(value, &total)));
         // The operator takes its rows; copying them is not measured.
         let mut own = input.clone();
         let (reduce_s, pushed) = timed(|| own.iter_mut().try_for_each(|batch| chain.push(batch)));
@@ -65,9 +64,9 @@ fn running_sums(input: &[Batch<Row>]) -> u64 {
     for batch in input {
         output.clear();
         for &(key, value) in &batch.rows {
-            let sum = sums.entry(key).or_insert(0);
-            *sum = sum.wrapping_add(value);
-            output.push((key, *sum));
+            let running = sums.entry(key).or_insert(0);
+            *running = running.wrapping_add(value);
+            output.push((key, *running));
         }
         total = total.wrapping_add(sum(black_box(&output), value));
     }

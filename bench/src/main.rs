@@ -44,9 +44,9 @@ struct CommandLine {
 #[derive(Subcommand)]
 enum Role {
     #[command(hide = true)]
-    ShuffleReceiver(shuffle::Receive),
+    ShuffleReceiver(shuffle::ReceiverArgs),
     #[command(hide = true)]
-    ShuffleSender(shuffle::Send),
+    ShuffleSender(shuffle::SenderArgs),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -76,8 +76,8 @@ impl Benchmark {
 fn main() -> ExitCode {
     let CommandLine { role, only, quick } = CommandLine::parse();
     let outcome = match role {
-        Some(Role::ShuffleReceiver(receive)) => receive.run(),
-        Some(Role::ShuffleSender(send)) => send.run(),
+        Some(Role::ShuffleReceiver(arguments)) => arguments.run(),
+        Some(Role::ShuffleSender(arguments)) => arguments.run(),
         None => run(&only, quick),
     };
     match outcome {

@@ -24,7 +24,7 @@ const QUESTION: &str = "detach (d), cancel the job (c), or go on (any other key)
 pub(crate) async fn follow(client: &Client, job: JobId) -> Result<Option<Progress>> {
     // Kept over the whole loop, so that no Ctrl-C is lost between two rounds.
     let mut interrupts = signal(SignalKind::interrupt()).context("listening for Ctrl-C")?;
-    let mut question = None;
+    let mut question: Option<oneshot::Receiver<String>> = None;
     let mut status = StatusLine::new();
     let mut failures = Failures::default();
     let mut outage = Outage::default();
@@ -74,7 +74,9 @@ pub(crate) async fn follow(client: &Client, job: JobId) -> Result<Option<Progres
                     Choice::GoOn => {}
                     Choice::Cancel => {
                         // The job may have ended meanwhile: the next look tells.
-                        let _ = client.cancel(job).await.map_err(terminal::say);
+                        if let Err(error) = client.cancel(job).await {
+                            status.note(error);
+                        }
                     }
                 }
             }

@@ -27,8 +27,7 @@ pub(crate) struct PlanArgs {
 impl PlanArgs {
     /// Runs the binary in plan mode. What it prints goes to standard error.
     pub(crate) fn plan(&self, binary: &Path) -> Result<JobGraph> {
-        let engine =
-            EngineArgs { parallelism: self.parallelism, define: self.define.clone(), ..EngineArgs::default() };
+        let engine = EngineArgs { parallelism: self.parallelism, define: self.define.clone(), ..EngineArgs::default() };
         let config = engine.config()?;
         let spinner = terminal::spinner(format!("building the graph of {}", binary.display()));
         let graph = plan::plan(binary, &self.args, &config, |printed| {

@@ -64,14 +64,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     block_on(async {
         let job = submit(&client, graph, savepoint, args).await?;
         let submitted = format!("Job has been submitted with JobID {job}");
-        match args.client.format.output {
-            _ if args.detached => {
-                args.client.print(&submitted, &json!({ "jobid": job.to_string() }))?;
-                return Ok(ExitCode::SUCCESS);
-            }
-            Format::Text => args.client.print(&submitted, &json!(null))?,
+        let id = json!({ "jobid": job.to_string() });
+        if args.detached {
+            args.client.print(&submitted, &id)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let is_json = args.client.format.output == Format::Json;
+        if is_json {
             // Standard output is for the one value at the end.
-            Format::Json => terminal::say(submitted),
+            terminal::say(submitted);
+        } else {
+            args.client.print(&submitted, &id)?;
         }
         match follow(&client, job).await? {
             Some(end) => report(&client, job, &end, args).await,
@@ -80,8 +83,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
                     "detached: job {job} goes on; `flott list -m {0}` shows it, `flott cancel -m {0} {job}` ends it",
                     client.address()
                 ));
-                if args.client.format.output == Format::Json {
-                    args.client.print("", &json!({ "jobid": job.to_string() }))?;
+                if is_json {
+                    args.client.print("", &id)?;
                 }
                 Ok(ExitCode::SUCCESS)
             }
@@ -115,8 +118,10 @@ async fn upload(client: &Client, binary: &Path) -> Result<String> {
 
 /// Tells how the job ended.
 async fn report(client: &Client, job: JobId, end: &Progress, args: &Args) -> Result<ExitCode> {
-    let cause = client.status(job).await?.1.unwrap_or_else(|| "the JobManager does not know why".to_owned());
-    let failed = end.status == JobStatus::Failed;
+    let cause = match end.status {
+        JobStatus::Failed => client.status(job).await?.1,
+        _ => None,
+    };
     let value = json!({
         "jobid": job.to_string(),
         "state": end.status.name(),
@@ -124,13 +129,14 @@ async fn report(client: &Client, job: JobId, end: &Progress, args: &Args) -> Res
         "records-read": end.records_read,
         "checkpoints": end.checkpoints,
         "restarts": end.restarts,
-        "root-exception": failed.then_some(&cause),
+        "root-exception": &cause,
     });
     match end.status {
         JobStatus::Failed => {
             if args.client.format.output == Format::Json {
                 args.client.print("", &value)?;
             }
+            let cause = cause.as_deref().unwrap_or("the JobManager does not know why");
             Err(Error::user_code(format!("job {job} failed after {}: {cause}", format::duration(end.duration))))
         }
         JobStatus::Canceled => {

@@ -125,7 +125,7 @@ mod tests {
         check("/a/b c.txt", "/a/b c.txt");
         check("file:///a/b%20c?.txt", "/a/b%20c?.txt");
         check("s3://bucket/a%20b/*.csv", "s3://bucket/a%20b/*.csv");
-        check("/odd/a://b", "/odd/a://b");
+        check("/odd/a://b", "/odd/a:/b");
         assert!(matches!(FilePath::parse("data/x").unwrap(), FilePath::Local(path) if path.ends_with("/data/x")));
         for wrong in ["", "file://host/a", "s3:///key"] {
             assert!(FilePath::parse(wrong).is_err(), "{wrong}");

@@ -1,6 +1,5 @@
 //! The beginning of a stream: a reader and its splits.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use flott_checkpoint::Redistribution;
@@ -24,8 +23,6 @@ pub struct SourceHead<S: Source> {
     reader: Box<dyn SplitReader<S::Item, S::Split>>,
     out: Output<S::Item>,
     buffer: Batch<S::Item>,
-    /// Splits that were given before the reader needed them.
-    waiting: VecDeque<S::Split>,
     /// Malformed records that have been counted.
     skipped: u64,
 }
@@ -56,7 +53,6 @@ impl<S: Source> SourceHead<S> {
             reader,
             out,
             buffer: Batch::default(),
-            waiting: VecDeque::new(),
             skipped: 0,
         })
     }
@@ -70,8 +66,7 @@ impl<S: Source> SourceTask for SourceHead<S> {
     }
 
     fn add_split(&mut self, split: &[u8]) -> Result<()> {
-        self.waiting.push_back(codec::decode(split)?);
-        Ok(())
+        self.reader.add_split(codec::decode(split)?)
     }
 
     fn poll(&mut self) -> Result<ReadStatus> {
@@ -83,12 +78,6 @@ impl<S: Source> SourceTask for SourceHead<S> {
         self.cx.counters.malformed_records_skipped.add(skipped - self.skipped);
         self.skipped = skipped;
         self.out.push(&mut self.buffer)?;
-        if status == ReadStatus::NeedsSplit
-            && let Some(split) = self.waiting.pop_front()
-        {
-            self.reader.add_split(split)?;
-            return Ok(ReadStatus::Progress);
-        }
         Ok(status)
     }
 
@@ -96,13 +85,10 @@ impl<S: Source> SourceTask for SourceHead<S> {
         match control {
             Control::Open(restored) => {
                 let splits: Vec<Vec<u8>> = restored.take_state(self.id, SPLITS)?;
-                for split in splits {
-                    self.waiting.push_back(codec::decode(&split)?);
-                }
+                splits.iter().try_for_each(|split| self.add_split(split))?;
             }
             Control::Barrier(_, snapshot) => {
-                let mut splits = self.reader.snapshot()?;
-                splits.extend(self.waiting.iter().cloned());
+                let splits = self.reader.snapshot()?;
                 let splits: Vec<Vec<u8>> = splits.iter().map(codec::encode).collect::<Result<_>>()?;
                 snapshot.add_state(self.id, SPLITS, Redistribution::Split, &splits)?;
             }

@@ -305,8 +305,11 @@ impl Worker {
     }
 
     async fn fail(&mut self, subtask: SubtaskId, error: Error) -> Result<(), SessionClosed> {
+        // What fails afterwards fails because of the first.
+        if std::mem::replace(&mut self.has_failed, true) {
+            return Ok(());
+        }
         tracing::error!(%subtask, %error, "a subtask failed");
-        self.has_failed = true;
         self.order_all(|| Order::Cancel);
         self.status(subtask, TaskStatus::Failed, Some(error)).await
     }

@@ -216,7 +216,7 @@ impl<K: Data + Eq, N: Namespace, V: Data> KeyedTable<K, N, V> {
         if *is_tracked && (entry.is_persisted || entry.epoch != epoch) {
             removed.push((entry.key.clone(), entry.namespace.clone()));
         }
-        if table.len() * 4 < table.capacity() && table.capacity() > 64 {
+        if table.len() * 4 < table.capacity() && table.capacity() > 8 {
             // Closed windows and sessions are nobody's: give their memory back.
             table.shrink_to(table.len() * 2, |entry| entry.hash);
         }

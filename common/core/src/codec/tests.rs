@@ -273,7 +273,7 @@ proptest! {
     fn flipped_bits_cause_no_panic(record in records(), at in any::<proptest::sample::Index>(), bit in 0..8) {
         let mut bytes = encode(&record).unwrap();
         let at = at.index(bytes.len());
-        bytes[at] ^= 1 << bit;
+        bytes[at] ^= 1_u8 << bit;
         let _ = decode::<Record>(&bytes);
     }
 }

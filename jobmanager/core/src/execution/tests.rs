@@ -59,7 +59,7 @@ fn subtasks_of_a_slot_go_to_the_same_worker() {
     assert_eq!(tasks, [(2, vec!["0.0".to_owned(), "1.0".to_owned()]), (1, vec!["0.1".to_owned()])]);
     assert_eq!(parts[1].1.placement, [vec![0, 1], vec![0]]);
     assert_eq!(parts[1].1.this_worker, 1);
-    assert_eq!(parts[0].1.graph_hash, graph().hash());
+    assert_eq!(parts[0].1.graph, graph().describe());
     assert!(execution.deploy(5, &graph(), &config(&[]), "s3://c/g3").is_empty(), "deployed once");
 }
 

@@ -1,0 +1,235 @@
+//! Savepoints: taken, restored at another parallelism, and refused when they do not fit or are damaged.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use flott_e2e::{Cluster, KEYS, Numbers, binary, until, visible_lines};
+
+const FINISH_TIMEOUT: Duration = Duration::from_secs(60);
+
+const CHECKPOINTS: &[&str] = &["-D", "execution.checkpointing.interval=300ms"];
+
+/// Starts the endless numbers at parallelism 2.
+fn start_numbers(cluster: &Cluster, output: &str) -> String {
+    let engine = [CHECKPOINTS, &["-p", "2"]].concat();
+    let job = cluster.run_job(&binary("e2e-job"), &engine, &["--case", "numbers", "--output", output]);
+    cluster.wait_for_checkpoints(&job, 2);
+    job
+}
+
+/// Runs the numbers up to `count` from a savepoint to their end.
+fn finish_numbers(cluster: &Cluster, savepoint: &str, parallelism: &str, output: &str, count: u64) {
+    let engine = [CHECKPOINTS, &["-p", parallelism, "-s", savepoint]].concat();
+    let count = count.to_string();
+    let arguments = ["--case", "numbers", "--output", output, "--count", &count, "--rows-per-second", "20000"];
+    let job = cluster.run_job(&binary("e2e-job"), &engine, &arguments);
+    cluster.wait_for_status(&job, "FINISHED", FINISH_TIMEOUT);
+}
+
+#[test]
+fn a_savepoint_of_two_subtasks_is_restored_at_one_three_and_four() {
+    let cluster = Cluster::start(2, 2);
+    let first = cluster.path("first");
+    let job = start_numbers(&cluster, &first);
+    let running = cluster.savepoint(&job, &cluster.path("savepoints"));
+    cluster.wait_for_checkpoints(&job, cluster.last_checkpoint(&job) + 1);
+    let stopped = cluster.stop(&job, &cluster.path("savepoints"), false);
+    assert_ne!(running, stopped);
+    let before = Numbers::read(&visible_lines(&first));
+    before.assert_no_gaps();
+
+    let count = before.end() + 20_000;
+    for parallelism in ["1", "3", "4"] {
+        let output = cluster.path(&format!("second-{parallelism}"));
+        finish_numbers(&cluster, &stopped, parallelism, &output, count);
+        // Together, so that a number that both have committed is found.
+        let (first, second) = (visible_lines(&first), visible_lines(&output));
+        Numbers::read(first.iter().chain(&second)).assert_all_below(count);
+    }
+
+    // The job went on after the first savepoint, so what follows it is made a second time.
+    let output = cluster.path("third");
+    finish_numbers(&cluster, &running, "4", &output, count);
+    let after = Numbers::read(&visible_lines(&output));
+    assert!(after.len() > 20_000, "{} numbers follow the first savepoint", after.len());
+    before.union(&after).assert_all_below(count);
+}
+
+#[test]
+fn a_stop_keeps_windows_open_unless_it_drains() {
+    let cluster = Cluster::start(1, 2);
+    let start = |output: &str| {
+        let engine = [CHECKPOINTS, &["-p", "2"]].concat();
+        let arguments = ["--case", "windows", "--output", output, "--rows-per-second", "500"];
+        let job = cluster.run_job(&binary("e2e-job"), &engine, &arguments);
+        cluster.wait_for_checkpoints(&job, 2);
+        job
+    };
+    let totals = |output: &str| -> Vec<u64> {
+        let lines = visible_lines(output);
+        lines.iter().map(|line| line.split(',').nth(1).and_then(|count| count.parse().ok()).expect("a count")).collect()
+    };
+
+    let kept = cluster.path("kept");
+    let savepoint = cluster.stop(&start(&kept), &cluster.path("savepoints"), false);
+    assert!(visible_lines(&kept).is_empty(), "the window is not over: {:?}", visible_lines(&kept));
+    let count = 200 * KEYS;
+    let rest = cluster.path("rest");
+    let job = cluster.run_job(
+        &binary("e2e-job"),
+        &["-p", "1", "-s", &savepoint],
+        &["--case", "windows", "--output", &rest, "--count", &count.to_string(), "--rows-per-second", "20000"],
+    );
+    cluster.wait_for_status(&job, "FINISHED", FINISH_TIMEOUT);
+    assert_eq!(totals(&rest), vec![200; KEYS as usize]);
+
+    let drained = cluster.path("drained");
+    cluster.stop(&start(&drained), &cluster.path("savepoints"), true);
+    let totals = totals(&drained);
+    assert_eq!(totals.len(), KEYS as usize, "every key's window fires");
+    assert!(totals.iter().all(|total| *total > 0));
+}
+
+#[test]
+fn a_savepoint_that_does_not_fit_is_refused() {
+    let cluster = Cluster::start(1, 2);
+    let output = cluster.path("out");
+    let job = start_numbers(&cluster, &output);
+    let savepoint = cluster.stop(&job, &cluster.path("savepoints"), false);
+    let run = |engine: &[&str], job: &[&str]| {
+        let job = [&["--case", "numbers", "--output", &output][..], job].concat();
+        cluster.run(&binary("e2e-job"), engine, &job)
+    };
+
+    let nowhere = cluster.path("nowhere");
+    run(&["-s", &nowhere], &[]).refused(&[&nowhere, "_metadata"]);
+
+    let other = ["--count-uid", "other"];
+    run(&["-s", &savepoint], &other).refused(&["has state of operator 'Count'", "-n (--allowNonRestoredState)"]);
+    let engine = ["-p", "2", "-s", &savepoint, "-n"];
+    let other_output = cluster.path("other");
+    let arguments = ["--case", "numbers", "--output", &other_output, "--count-uid", "other"];
+    let job = cluster.run_job(&binary("e2e-job"), &[CHECKPOINTS, &engine].concat(), &arguments);
+    cluster.wait_for_checkpoints(&job, 1);
+    until("lines of the job without its state", FINISH_TIMEOUT, || {
+        let lines = visible_lines(&other_output);
+        // Its counts begin again, while its numbers go on.
+        let goes_on = |line: &String| {
+            let mut fields = line.split(',').skip(1).map(|field| field.parse::<u64>());
+            matches!((fields.next(), fields.next()), (Some(Ok(number)), Some(Ok(1))) if number >= KEYS)
+        };
+        if lines.iter().any(goes_on) { Ok(()) } else { Err(format!("{} lines", lines.len())) }
+    });
+    cluster.flott("cancel", &[&job]).succeeded();
+    cluster.wait_for_status(&job, "CANCELED", FINISH_TIMEOUT);
+
+    let expected = ["operator 'Count' was saved with max-parallelism 128, the job has 64"];
+    run(&["-D", "pipeline.max-parallelism=64", "-s", &savepoint], &[]).refused(&expected);
+}
+
+/// A copy of a folder, of which there is none yet.
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder can be made");
+    for entry in fs::read_dir(from).expect("a savepoint is a folder").flatten() {
+        let target = to.join(entry.file_name());
+        match entry.path() {
+            path if path.is_dir() => copy_folder(&path, &target),
+            path => drop(fs::copy(path, target).expect("a file can be copied")),
+        }
+    }
+}
+
+/// The files below a folder whose names end so.
+fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).expect("it is a folder").flatten() {
+        match entry.path() {
+            path if path.is_dir() => found.extend(files(&path, end)),
+            path if path.to_string_lossy().ends_with(end) => found.push(path),
+            _ => {}
+        }
+    }
+    found.sort();
+    found
+}
+
+fn change(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = fs::read(path).expect("it can be read");
+    change(&mut bytes);
+    fs::write(path, bytes).expect("it can be written");
+}
+
+fn cut(bytes: &mut Vec<u8>) {
+    bytes.pop();
+}
+
+fn alter(bytes: &mut Vec<u8>) {
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+}
+
+fn local(url: &str) -> PathBuf {
+    PathBuf::from(url.strip_prefix("file://").unwrap_or(url))
+}
+
+#[test]
+fn a_damaged_savepoint_is_refused_with_the_name_of_the_file() {
+    let cluster = Cluster::start(1, 2);
+    let output = cluster.path("out");
+    let job = start_numbers(&cluster, &output);
+    let savepoint = local(&cluster.stop(&job, &cluster.path("savepoints"), false));
+
+    // A savepoint can be moved, so a copy that is whole is as good.
+    let count = Numbers::read(&visible_lines(&output)).end() + 1000;
+    let whole = cluster.path("whole");
+    copy_folder(&savepoint, whole.as_ref());
+    finish_numbers(&cluster, &whole, "2", &output, count);
+    Numbers::read(&visible_lines(&output)).assert_all_below(count);
+
+    let cases: [(&str, &str, fn(&mut Vec<u8>), &str); 4] = [
+        ("cut-state", ".state", cut, "truncated"),
+        ("altered-state", ".state", alter, "is damaged: its SHA-256 is"),
+        ("cut-metadata", "_metadata", cut, "truncated or damaged"),
+        ("altered-metadata", "_metadata", alter, "truncated or damaged"),
+    ];
+    for (name, end, damage, expected) in cases {
+        let damaged = cluster.path(name);
+        copy_folder(&savepoint, damaged.as_ref());
+        let file = files(damaged.as_ref(), end).into_iter().next().expect("a savepoint has such a file");
+        change(&file, damage);
+        let engine = ["-p", "2", "-s", &damaged];
+        let arguments = ["--case", "numbers", "--output", &cluster.path("none")];
+        let refusal = cluster.run(&binary("e2e-job"), &engine, &arguments);
+        refusal.refused(&[file.to_str().expect("its name is UTF-8"), expected]);
+    }
+    assert!(visible_lines(cluster.path("none")).is_empty());
+}
+
+#[test]
+fn a_retained_checkpoint_is_restored_unless_it_is_damaged() {
+    let cluster = Cluster::start(1, 2);
+    let output = cluster.path("out");
+    let retained = "execution.checkpointing.externalized-checkpoint-retention=RETAIN_ON_CANCELLATION";
+    let engine = [CHECKPOINTS, &["-p", "2", "-D", retained]].concat();
+    let job = cluster.run_job(&binary("e2e-job"), &engine, &["--case", "numbers", "--output", &output]);
+    cluster.wait_for_checkpoints(&job, 3);
+    cluster.flott("cancel", &[&job]).succeeded();
+    cluster.wait_for_status(&job, "CANCELED", FINISH_TIMEOUT);
+    let checkpoints = cluster.rest(&format!("/jobs/{job}/checkpoints"));
+    let checkpoint = checkpoints["latest"]["completed"]["external_path"].as_str().expect("it has one").to_owned();
+
+    // What was not committed before the cancellation is made again.
+    let count = Numbers::read(&visible_lines(&output)).end() + 1000;
+    finish_numbers(&cluster, &checkpoint, "1", &output, count);
+    Numbers::read(&visible_lines(&output)).assert_all_below(count);
+
+    let job_folder = local(&checkpoint).ancestors().nth(2).expect("it lies in the job's folder").to_owned();
+    for file in files(&job_folder, ".state") {
+        change(&file, alter);
+    }
+    let none = cluster.path("none");
+    let arguments = ["--case", "numbers", "--output", &none];
+    let refusal = cluster.run(&binary("e2e-job"), &["-p", "2", "-s", &checkpoint], &arguments);
+    refusal.refused(&[job_folder.to_str().expect("its name is UTF-8"), ".state is damaged: its SHA-256 is"]);
+}
