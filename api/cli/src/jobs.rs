@@ -142,6 +142,6 @@ mod tests {
     #[test]
     fn long_lists_are_cut() {
         let job = jobs().remove(0);
-        assert!(listed(&vec![&job; 12]).ends_with(", and 2 more"));
+        assert!(listed(&[&job; 12]).ends_with(", and 2 more"));
     }
 }

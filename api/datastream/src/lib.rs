@@ -65,3 +65,8 @@ pub mod prelude {
         WatermarkStrategy,
     };
 }
+
+/// The examples of the front page compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct ReadMe;

@@ -146,12 +146,12 @@ fn allowed_lateness_gives_results_again() {
 
 #[derive(Clone, Default)]
 struct Reminder {
-    seen: Option<Arc<ValueState<u32>>>,
+    seen: Option<ValueState<u32>>,
 }
 
 impl KeyedProcessFunction<String, (String, i64), String> for Reminder {
     fn open(&mut self, states: &mut KeyedStates<String>) -> flott::Result<()> {
-        self.seen = Some(Arc::new(states.value("seen")?));
+        self.seen = Some(states.value("seen")?);
         Ok(())
     }
 
@@ -161,7 +161,7 @@ impl KeyedProcessFunction<String, (String, i64), String> for Reminder {
         cx: &mut KeyedContext<'_, String>,
         out: &mut Collector<'_, String>,
     ) -> flott::Result<()> {
-        let seen = Arc::clone(self.seen.as_ref().unwrap());
+        let seen = self.seen.as_ref().unwrap();
         *seen.update(cx, || 0) += 1;
         cx.register_event_time_timer(value.1 + 100);
         out.collect(format!("{} at {}", value.0, value.1));
@@ -174,7 +174,7 @@ impl KeyedProcessFunction<String, (String, i64), String> for Reminder {
         cx: &mut KeyedContext<'_, String>,
         out: &mut Collector<'_, String>,
     ) -> flott::Result<()> {
-        let seen = Arc::clone(self.seen.as_ref().unwrap());
+        let seen = self.seen.as_ref().unwrap();
         let count = seen.get(cx).copied();
         out.collect(format!("{timer:?} for {} that was seen {count:?}", cx.key()));
         Ok(())

@@ -72,8 +72,12 @@ pub(crate) enum RestartStrategy {
 }
 
 impl RestartStrategy {
-    /// Reads `restart-strategy.*`.
+    /// Reads `restart-strategy.*`. As in Flink, a job without checkpoints is not restarted unless it says so: it would
+    /// begin anew each time.
     pub(crate) fn read(config: &Configuration) -> Result<Self> {
+        if !config.is_set(options::RESTART_STRATEGY) && config.get(options::CHECKPOINT_INTERVAL)?.is_none() {
+            return Ok(Self::Never);
+        }
         Ok(match config.get(options::RESTART_STRATEGY)?.as_str() {
             "none" => Self::Never,
             "fixed-delay" => Self::FixedDelay {
@@ -164,10 +168,19 @@ mod tests {
 
     fn strategy(pairs: &[(&str, &str)]) -> RestartStrategy {
         let mut config = Configuration::default();
+        config.set("restart-strategy.type", "exponential-delay").unwrap();
         for (key, value) in pairs {
             config.set(key, value).unwrap();
         }
         RestartStrategy::read(&config).unwrap()
+    }
+
+    #[test]
+    fn without_checkpoints_a_job_is_not_restarted_unless_it_says_so() {
+        let mut config = Configuration::default();
+        assert!(matches!(RestartStrategy::read(&config).unwrap(), RestartStrategy::Never));
+        config.set("execution.checkpointing.interval", "1 s").unwrap();
+        assert!(matches!(RestartStrategy::read(&config).unwrap(), RestartStrategy::ExponentialDelay { .. }));
     }
 
     /// The delays that follow failures at these times; `None` is the end of the job.

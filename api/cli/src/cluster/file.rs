@@ -78,10 +78,8 @@ mod tests {
         cluster.write(dir.path()).unwrap();
         assert_eq!(ClusterFile::read(dir.path()).unwrap(), Some(cluster));
         let value: serde_json::Value = serde_json::from_slice(&std::fs::read(dir.path().join(NAME)).unwrap()).unwrap();
-        assert_eq!(
-            (&value["processes"][0]["role"], &value["processes"][0]["pid"]),
-            (&"taskmanager".into(), &17.into())
-        );
+        assert_eq!(value["processes"][0]["role"], "taskmanager");
+        assert_eq!(value["processes"][0]["pid"], 17);
         ClusterFile::remove(dir.path()).unwrap();
         ClusterFile::remove(dir.path()).unwrap();
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left behind");

@@ -27,7 +27,7 @@ pub(super) fn read(path: &Path, offset: u64) -> Result<String> {
 pub(super) fn rest_port(log: &str) -> Result<Option<u16>> {
     // The last line may still be being written.
     let whole_lines = log.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
-    let Some(address) = whole_lines.filter_map(|line| line.strip_prefix(JOBMANAGER_READY)).last() else {
+    let Some(address) = whole_lines.filter_map(|line| line.strip_prefix(JOBMANAGER_READY)).next_back() else {
         return Ok(None);
     };
     let port = address.trim().rsplit_once(':').and_then(|(_, port)| port.parse().ok());

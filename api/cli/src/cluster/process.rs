@@ -111,9 +111,8 @@ impl Started {
     }
 
     /// Lets it run on when this process ends.
-    pub(super) fn release(mut self) -> Process {
+    pub(super) fn release(mut self) {
         self.is_released = true;
-        self.process.clone()
     }
 }
 

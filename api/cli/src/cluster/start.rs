@@ -78,10 +78,10 @@ impl Args {
         let mut options: Vec<OsString> = Vec::new();
         if let Some(config) = &self.config {
             let path = std::path::absolute(config).with_context(|| format!("resolving {}", config.display()))?;
-            options.extend(["--config".into(), path.into()]);
+            options.extend([OsString::from("--config"), path.into_os_string()]);
         }
         for pair in &self.define {
-            options.extend(["-D".into(), pair.into()]);
+            options.extend([OsString::from("-D"), OsString::from(pair)]);
         }
         Ok(options)
     }
@@ -131,18 +131,18 @@ fn refuse_second(dir: &Path) -> Result<()> {
 /// Starts all processes and waits for them. They end again unless all goes well.
 async fn start(args: &Args, config: &Configuration, dir: &Path) -> Result<ClusterFile> {
     let deadline = flott_env::monotonic() + READY_TIMEOUT;
-    let options = args.options()?;
-    let mut jobmanager = Started::start(Role::JobManager, "jobmanager", dir, &options)?;
+    let mut handed_on = args.options()?;
+    let mut jobmanager = Started::start(Role::JobManager, "jobmanager", dir, &handed_on)?;
     let port = wait_for_jobmanager(&mut jobmanager, deadline).await?;
     let rest = format!("{}:{port}", config.get(options::REST_ADDRESS)?);
 
+    if let Some(slots) = args.slots {
+        handed_on.extend([OsString::from("-D"), format!("{}={slots}", options::TASK_SLOTS.key).into()]);
+    }
     // Not before the JobManager: if its port is another one's, they would register there.
     let mut processes = vec![jobmanager];
     for number in 1..=args.taskmanagers {
-        let slots = args.slots.map(|slots| format!("{}={slots}", options::TASK_SLOTS.key));
-        let slots = slots.into_iter().flat_map(|pair| ["-D".into(), pair.into()]);
-        let options: Vec<OsString> = options.iter().cloned().chain(slots).collect();
-        processes.push(Started::start(Role::TaskManager, &format!("taskmanager-{number}"), dir, &options)?);
+        processes.push(Started::start(Role::TaskManager, &format!("taskmanager-{number}"), dir, &handed_on)?);
     }
     wait_for_taskmanagers(&mut processes, &Client::new(&rest)?, deadline).await?;
 
@@ -156,12 +156,12 @@ async fn start(args: &Args, config: &Configuration, dir: &Path) -> Result<Cluste
 async fn wait_for_jobmanager(jobmanager: &mut Started, deadline: Duration) -> Result<u16> {
     loop {
         // Before the log is read, so that nothing of it is missed.
-        let ended = check(jobmanager);
+        let alive = check(jobmanager);
         let log = log::read(&jobmanager.process.log, jobmanager.log_offset)?;
         if let Some(port) = log::rest_port(&log)? {
             return Ok(port);
         }
-        ended?;
+        alive?;
         if flott_env::monotonic() >= deadline {
             return Err(late(jobmanager, "is not ready"));
         }
@@ -172,8 +172,10 @@ async fn wait_for_jobmanager(jobmanager: &mut Started, deadline: Duration) -> Re
 /// Waits until every TaskManager is registered with the JobManager.
 async fn wait_for_taskmanagers(processes: &mut [Started], client: &Client, deadline: Duration) -> Result<()> {
     loop {
+        let answer = client.get("/taskmanagers").await;
+        // The end of a process says more than that there was no answer.
         processes.iter_mut().try_for_each(check)?;
-        let answer = client.get("/taskmanagers").await?;
+        let answer = answer?;
         let registered: BTreeSet<u64> = answer["taskmanagers"]
             .as_array()
             .into_iter()
@@ -181,7 +183,7 @@ async fn wait_for_taskmanagers(processes: &mut [Started], client: &Client, deadl
             .filter_map(|task_manager| task_manager["pid"].as_u64())
             .collect();
         let is_missing = |started: &&Started| {
-            started.process.role == Role::TaskManager && !registered.contains(&started.process.pid.into())
+            started.process.role == Role::TaskManager && !registered.contains(&u64::from(started.process.pid))
         };
         match processes.iter().find(is_missing) {
             None => return Ok(()),

@@ -75,7 +75,8 @@ options! {
     /// `DELETE_ON_CANCELLATION` or `RETAIN_ON_CANCELLATION`.
     CHECKPOINT_RETENTION: Retention = "execution.checkpointing.externalized-checkpoint-retention", "NO_EXTERNALIZED_CHECKPOINTS", retention;
 
-    /// `none`, `fixed-delay`, `exponential-delay` or `failure-rate`.
+    /// `none`, `fixed-delay`, `exponential-delay` or `failure-rate`. If it is not set, a job without checkpoints is
+    /// not restarted.
     RESTART_STRATEGY: String = "restart-strategy.type" | "restart-strategy", "exponential-delay", restart_strategy;
     /// How often a fixed-delay job is restarted before it fails.
     FIXED_DELAY_ATTEMPTS: u32 = "restart-strategy.fixed-delay.attempts", "1", number;

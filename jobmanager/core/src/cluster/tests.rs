@@ -181,6 +181,7 @@ impl Bed {
 const WORKERS: [SessionId; 3] = [3, 4, 3];
 const EVERY_SECOND: (&str, &str) = ("execution.checkpointing.interval", "1 s");
 const NO_RESTART: (&str, &str) = ("restart-strategy.type", "none");
+const RESTART: (&str, &str) = ("restart-strategy.type", "exponential-delay");
 
 #[test]
 fn a_job_runs_from_submission_to_its_end() {
@@ -279,7 +280,7 @@ fn fault_13_a_failed_task_is_named_and_the_job_restarts_or_fails() {
     assert_eq!(job.exceptions[0].task.as_deref(), Some("Source: Numbers (2/2)"));
     assert_eq!(job.exceptions[0].task_manager, Some(TaskManagerId("tm-2".into())));
 
-    let mut bed = Bed::running(&[]);
+    let mut bed = Bed::running(&[RESTART]);
     bed.set_status(4, 1, 1, TaskStatus::Failed);
     bed.exited(1, 1, "killed");
     bed.exited(2, 1, "killed");
@@ -405,7 +406,7 @@ fn fault_5_a_job_that_ended_never_runs_again() {
 
 #[test]
 fn a_task_manager_that_registers_again_replaces_itself() {
-    let mut bed = Bed::running(&[]);
+    let mut bed = Bed::running(&[RESTART]);
     let lines = bed.add_task_manager(5, "tm-1", 1);
     assert!(lines.contains(&"1 closed".to_owned()), "{lines:?}");
     assert_eq!(lines.last().map(String::as_str), Some("5 ← registered"));
