@@ -158,8 +158,9 @@ show "list -m $address"
 until_job '[ "$state" = FINISHED ]' "the end of the job"
 
 step "the result"
-lines_of "$work/hourly" | head -n 9 | sed 's/^/   /'
-note "... $(lines_of "$work/hourly" | wc -l) lines in all, and $(lines_of "$work/late" | wc -l) flights came too late for their hour"
+lines_of "$work/hourly" >"$work/hourly.csv"
+head -n 9 "$work/hourly.csv" | sed 's/^/   /'
+note "... $(wc -l <"$work/hourly.csv") lines in all, and $(lines_of "$work/late" | wc -l) flights came too late for their hour"
 compare "$work/hourly" "$golden/hourly.csv"
 compare "$work/late" "$golden/late.csv"
 note "nothing lost, nothing twice; the REST API was at http://$address"

@@ -55,7 +55,8 @@ fn end_with_parent() {
         let mut byte = [0];
         // Nothing is ever written, so a read returns when there is no writer any more.
         while matches!(std::io::stdin().read(&mut byte), Ok(1..)) {}
-        std::process::exit(2);
+        eprintln!("the TaskManager has ended, and its worker with it");
+        std::process::exit(1);
     });
 }
 

@@ -23,6 +23,9 @@ const DRAIN_ENTRIES_MAX: usize = 2_000;
 /// Inputs that are processed in one step, before the other subtasks of the slot get their turn.
 const INPUTS_PER_STEP_MAX: usize = 16;
 
+/// How long a step may go on taking inputs: user code may be slow, and barriers wait for the end of a step.
+const STEP_TIME_MAX: Duration = Duration::from_millis(2);
+
 /// What a subtask tells its worker.
 #[derive(Debug)]
 pub enum Report {
@@ -213,6 +216,7 @@ impl Subtask {
             return Ok(Step::Idle);
         }
         let mut step = if self.drain(DRAIN_ENTRIES_MAX)? { Step::Progress } else { Step::Idle };
+        let until = flott_env::monotonic() + STEP_TIME_MAX;
         for _ in 0..INPUTS_PER_STEP_MAX {
             if !self.outputs.iter().all(Sender::is_writable) {
                 return Ok(if step == Step::Progress { step } else { Step::BackPressured });
@@ -223,6 +227,9 @@ impl Subtask {
             }
             step = Step::Progress;
             self.has_unflushed = true;
+            if flott_env::monotonic() >= until {
+                break;
+            }
         }
         Ok(step)
     }

@@ -300,6 +300,8 @@ impl WorkerProcess {
             Err(error) => return error.message,
         };
         let stderr = child.stderr.take();
+        // Held until the worker has ended: waiting for a child would close it.
+        let _input = child.stdin.take();
         let log = self.dir.join("log").join(format!("{}-{}.err", self.execution.job, self.execution.generation));
         let tail = flott_env::spawn(copy_tail(stderr, log));
         let status = tokio::select! {

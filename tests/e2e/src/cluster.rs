@@ -129,9 +129,9 @@ impl Cluster {
         self.job_manager = Some(process);
     }
 
-    /// Kills the JobManager with SIGKILL. Its pid was the returned one.
-    pub fn kill_job_manager(&mut self) -> u32 {
-        kill(&mut self.job_manager)
+    /// Kills the JobManager with SIGKILL.
+    pub fn kill_job_manager(&mut self) {
+        self.job_manager = None;
     }
 
     /// Starts a TaskManager, with the folder that it had before.
@@ -145,9 +145,9 @@ impl Cluster {
         self.start_task_manager(self.task_managers.len() - 1);
     }
 
-    /// Kills a TaskManager with SIGKILL. Its pid was the returned one.
-    pub fn kill_task_manager(&mut self, index: usize) -> u32 {
-        kill(&mut self.task_managers[index])
+    /// Kills a TaskManager with SIGKILL.
+    pub fn kill_task_manager(&mut self, index: usize) {
+        self.task_managers[index] = None;
     }
 
     /// How many TaskManagers there are, running or killed.
@@ -296,13 +296,6 @@ impl Cluster {
         let root = self.dir();
         names.iter().filter_map(|path| Some(path.strip_prefix(root).ok()?.to_string_lossy().into_owned())).collect()
     }
-}
-
-fn kill(process: &mut Option<Process>) -> u32 {
-    process.take().map_or(0, |mut process| {
-        process.kill();
-        process.pid()
-    })
 }
 
 /// The files of a folder that were written last, without empty ones.

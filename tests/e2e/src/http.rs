@@ -26,7 +26,7 @@ pub fn request(port: u16, method: &str, path: &str, body: &[u8]) -> Result<(u16,
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).map_err(failed)?;
     let answer = String::from_utf8_lossy(&answer);
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&*answer, ""));
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
     let status = status.ok_or_else(|| format!("{method} {path} on port {port} answered no HTTP: {head:?}"))?;
     Ok((status, body.to_owned()))

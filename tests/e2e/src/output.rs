@@ -7,31 +7,27 @@ use std::path::Path;
 /// How many lines of a difference are shown.
 const SHOWN_MAX: usize = 10;
 
-/// The lines of all visible files below a folder, sorted. Names that begin with `.` or `_` are hidden: not committed.
+/// The lines of a file, or of all visible files below a folder, sorted. Names that begin with `.` or `_` are hidden: not
+/// committed. What does not exist has no lines, since a sink makes its folder with its first part.
 ///
 /// # Panics
 /// A file cannot be read.
-pub fn visible_lines(folder: impl AsRef<Path>) -> Vec<String> {
+pub fn visible_lines(path: impl AsRef<Path>) -> Vec<String> {
     let mut lines = Vec::new();
-    read(folder.as_ref(), &mut lines);
+    read(path.as_ref(), &mut lines);
     lines.sort_unstable();
     lines
 }
 
-fn read(folder: &Path, lines: &mut Vec<String>) {
-    // A sink makes its folder with its first part.
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    for entry in entries.flatten() {
-        let path = entry.path();
-        if entry.file_name().to_string_lossy().starts_with(['.', '_']) {
-            continue;
-        }
-        if path.is_dir() {
-            read(&path, lines);
-        } else {
-            let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-            lines.extend(text.lines().map(str::to_owned));
-        }
+fn read(path: &Path, lines: &mut Vec<String>) {
+    if path.is_file() {
+        let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        lines.extend(text.lines().map(str::to_owned));
+        return;
+    }
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| !entry.file_name().to_string_lossy().starts_with(['.', '_'])) {
+        read(&entry.path(), lines);
     }
 }
 
@@ -79,6 +75,7 @@ mod tests {
             fs::write(path, text).unwrap();
         }
         assert_eq!(visible_lines(folder.path()), ["1", "2", "3"]);
+        assert_eq!(visible_lines(folder.path().join("b/part-0")), ["1", "3"]);
         assert!(visible_lines(folder.path().join("none")).is_empty());
     }
 

@@ -4,7 +4,8 @@ use std::fs::{self, OpenOptions};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-/// A process that writes to a log file and is killed when this is dropped.
+/// A process that writes to a log file. It is killed with SIGKILL, and gone with its ports and locks, when this has been
+/// dropped.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
@@ -32,18 +33,13 @@ impl Process {
     pub fn end(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().unwrap_or_default()
     }
-
-    /// Kills it with SIGKILL and waits until it is gone, so that its ports and locks are free.
-    pub fn kill(&mut self) {
-        // Both fail only for a process that has ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        self.kill();
+        // Both fail only for a process that has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -103,8 +99,9 @@ mod tests {
         });
         assert!(is_running(child) && process.end().is_none());
         assert_eq!(environment_of(child, "E2E_TEST").as_deref(), Some("a=b"));
-        process.kill();
-        assert!(!is_running(process.pid()) && process.end().is_some());
+        let pid = process.pid();
+        drop(process);
+        assert!(!is_running(pid));
         signal(child, "KILL");
         until("the end", Duration::from_secs(10), || if is_running(child) { Err(String::new()) } else { Ok(()) });
     }

@@ -47,6 +47,14 @@ fn has_no_workers(cluster: &Cluster, job: &str) {
     });
 }
 
+/// Workers end with their TaskManager, and with the execution that they belong to.
+fn wait_for_end(workers: &[u32]) {
+    until("workers to end", LIMIT, || match workers.iter().find(|pid| is_running(**pid)) {
+        None => Ok(()),
+        Some(pid) => Err(format!("{pid} runs")),
+    });
+}
+
 #[test]
 fn a_bounded_job_finishes_with_everything_committed() {
     let cluster = Cluster::start(2, 2);
@@ -126,11 +134,9 @@ fn jobs_recover_from_the_death_of_every_process() {
     signal(workers[0], "KILL");
     wait_for_recovery(&cluster, &job, 2);
 
-    let task_manager = cluster.kill_task_manager(1);
-    until("its worker to end with it", LIMIT, || match cluster.workers_of(&job) {
-        workers if workers.is_empty() => Ok(()),
-        workers => Err(format!("{workers:?} of {task_manager}")),
-    });
+    let workers = cluster.workers_of(&job);
+    cluster.kill_task_manager(1);
+    wait_for_end(&workers);
     until("the job to say what it waits for", LIMIT, || {
         let details = cluster.try_rest(&format!("/jobs/{job}"))?;
         let reason = details["waiting-for"].as_str().unwrap_or_default();
@@ -147,10 +153,7 @@ fn jobs_recover_from_the_death_of_every_process() {
     cluster.kill_job_manager();
     cluster.kill_task_manager(0);
     cluster.kill_task_manager(1);
-    until("all workers to end", LIMIT, || match workers.iter().find(|pid| is_running(**pid)) {
-        None => Ok(()),
-        Some(pid) => Err(format!("{pid} runs")),
-    });
+    wait_for_end(&workers);
     cluster.start_job_manager();
     cluster.start_task_manager(0);
     cluster.start_task_manager(1);

@@ -135,7 +135,9 @@ fn copy_folder(from: &Path, to: &Path) {
         let target = to.join(entry.file_name());
         match entry.path() {
             path if path.is_dir() => copy_folder(&path, &target),
-            path => drop(fs::copy(path, target).expect("a file can be copied")),
+            path => {
+                fs::copy(path, target).expect("a file can be copied");
+            }
         }
     }
 }
@@ -165,8 +167,8 @@ fn cut(bytes: &mut Vec<u8>) {
 }
 
 fn alter(bytes: &mut Vec<u8>) {
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 1;
+    let last = bytes.pop().expect("it is not empty");
+    bytes.push(last ^ 1);
 }
 
 fn local(url: &str) -> PathBuf {
