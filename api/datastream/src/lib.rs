@@ -53,6 +53,11 @@ pub use keyed::{KeyedStream, WindowedStream};
 pub use run::run;
 pub use stream::{DataStream, DataStreamSink};
 
+/// Records are made on one thread and dropped on another, which the system's allocator is slow at.
+#[cfg(feature = "mimalloc")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// What most jobs use.
 pub mod prelude {
     pub use crate::windows::{
