@@ -69,13 +69,18 @@ fn build(env: &StreamExecutionEnvironment, arguments: Arguments) -> Result<()> {
 
 /// Appends the words of `line`.
 fn words(line: String, out: &mut Vec<Word>) {
-    let words = line.as_bytes().split(|byte| !byte.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    out.extend(words.map(|word| {
-        // Words are ASCII, so nothing is lost.
-        let mut word = Word::from_utf8_lossy(word);
-        word.make_ascii_lowercase();
-        word
-    }));
+    let mut start = 0;
+    for (end, byte) in line.bytes().chain([b' ']).enumerate() {
+        if !byte.is_ascii_alphanumeric() {
+            if start < end {
+                // Ends are ASCII or the first byte of a character, so they are boundaries.
+                let mut word = Word::new(&line[start..end]);
+                word.make_ascii_lowercase();
+                out.push(word);
+            }
+            start = end + 1;
+        }
+    }
 }
 
 /// Counts each word, and gives the count when the input has ended: event time then reaches its end, and with it

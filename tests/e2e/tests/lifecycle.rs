@@ -113,10 +113,10 @@ fn a_panic_fails_its_job_with_operator_and_backtrace_and_no_other() {
     cluster.wait_for_status(&crashing, "RUNNING", LIMIT);
     let workers = cluster.workers_of(&crashing);
     assert_eq!(workers.len(), 1, "a job of one subtask has one worker");
-    signal(workers[0], "SEGV");
+    signal(workers[0], "ABRT");
     cluster.wait_for_status(&crashing, "FAILED", LIMIT);
     let exceptions = cluster.exceptions(&crashing);
-    assert!(exceptions.contains("signal: 11"), "{exceptions}");
+    assert!(exceptions.contains("signal: 6"), "{exceptions}");
 
     let details = cluster.rest(&format!("/jobs/{other}"));
     assert_eq!((&details["state"], &details["generation"]), (&"RUNNING".into(), &1.into()));
