@@ -25,7 +25,7 @@ pub enum Element {
     Active,
     /// What came before belongs to the checkpoint, what follows does not.
     Barrier(Barrier),
-    /// Nothing follows.
+    /// No row follows. Barriers still can: the last checkpoint comes after the end of all input.
     EndOfInput,
 }
 

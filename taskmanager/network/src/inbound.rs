@@ -166,10 +166,13 @@ impl<'a> InboundConnection<'a> {
                 Ok(())
             }
             Body::Element(element) => {
-                let Some(opened) = self.opened.get_mut(&id).filter(|opened| !opened.has_ended) else {
+                let Some(opened) = self.opened.get_mut(&id) else {
                     return Err(Error::system(format!("protocol violation: data on {id}, which is not open")));
                 };
-                opened.has_ended = matches!(element, Element::EndOfInput);
+                if opened.has_ended && matches!(element, Element::Batch(_)) {
+                    return Err(Error::system(format!("protocol violation: rows on {id} after their end")));
+                }
+                opened.has_ended |= matches!(element, Element::EndOfInput);
                 let channel = match &mut opened.channel {
                     Some(channel) => channel,
                     channel => match self.registry.connected(id) {

@@ -1,5 +1,6 @@
 //! Sending to another worker: one connection, and the sending ends of its channels.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -139,11 +140,16 @@ impl OutboundConnection {
         let mut channels = self.channels.lock();
         if let Some(error) = &channels.closed {
             channel.close(error.clone());
-        } else if channels.open.contains_key(&id) {
-            channel.close(Error::system(format!("the channel of {id} already has a sender")));
-        } else {
-            channels.open.insert(id, channel.clone());
-            self.outbox.push(framing::encode_open(id));
+            return channel;
+        }
+        match channels.open.entry(id) {
+            Entry::Occupied(_) => {
+                channel.close(Error::system(format!("the channel of {id} already has a sender")));
+            }
+            Entry::Vacant(vacant) => {
+                vacant.insert(channel.clone());
+                self.outbox.push(framing::encode_open(id));
+            }
         }
         channel
     }

@@ -80,10 +80,13 @@ impl<T> WatermarkGenerator<T> for BoundedOutOfOrderness {
     }
 }
 
+/// Appends the event time of each row.
+type AssignRows<T> = dyn Fn(&[T], &mut Vec<Timestamp>) + Send + Sync;
+
 /// How timestamps and watermarks are made.
 pub struct WatermarkStrategy<T> {
     /// The event time of a record, in milliseconds since 1970.
-    pub(crate) timestamp: Arc<dyn Fn(&[T], &mut Vec<Timestamp>) + Send + Sync>,
+    pub(crate) timestamp: Arc<AssignRows<T>>,
     pub(crate) generator: Arc<dyn Fn() -> Box<dyn WatermarkGenerator<T>> + Send + Sync>,
     pub(crate) idleness: Option<Duration>,
 }

@@ -55,7 +55,7 @@ impl InputGate {
     }
 
     /// The next thing to act on, if there is one. Channels take turns.
-    pub fn next(&mut self) -> Option<Input> {
+    pub fn poll(&mut self) -> Option<Input> {
         let mut without = 0;
         while without < self.channels.len() {
             let channel = self.next;
@@ -136,7 +136,7 @@ mod tests {
     }
 
     fn drain(gate: &mut InputGate) -> Vec<String> {
-        std::iter::from_fn(|| gate.next())
+        std::iter::from_fn(|| gate.poll())
             .map(|input| match input {
                 Input::Batch(Payload::Local { batch, .. }) => format!("row {}", batch.downcast::<u32>().unwrap()),
                 Input::Batch(Payload::Encoded { .. }) => "encoded".into(),

@@ -6,7 +6,6 @@
 //! or the clock wakes it.
 
 use std::sync::mpsc;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use flott_checkpoint::FileHandle;
@@ -82,7 +81,6 @@ pub type MakeSubtasks = Box<dyn FnOnce(&mut dyn FnMut(Subtask)) -> Result<(), (S
 pub struct SlotHandle {
     orders: mpsc::Sender<Order>,
     signal: Signal,
-    thread: Option<JoinHandle<()>>,
 }
 
 impl SlotHandle {
@@ -95,11 +93,11 @@ impl SlotHandle {
     ) -> Result<Self> {
         let (orders, receiver) = mpsc::channel();
         let slot_signal = signal.clone();
-        let thread = std::thread::Builder::new()
+        std::thread::Builder::new()
             .name(format!("slot-{number}"))
             .spawn(move || run(&slot_signal, make, &receiver, &events))
             .map_err(|error| Error::system(format!("starting the thread of slot {number}: {error}")))?;
-        Ok(Self { orders, signal, thread: Some(thread) })
+        Ok(Self { orders, signal })
     }
 
     /// Asks for something. A slot that has stopped ignores it.
@@ -109,9 +107,13 @@ impl SlotHandle {
         }
     }
 
-    /// Whether its thread has ended.
-    pub fn is_stopped(&self) -> bool {
-        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+}
+
+impl Drop for SlotHandle {
+    /// Nobody is left to obey: the thread ends after the step that it is in. It is not waited for, since a user's
+    /// function may take its time; what it still does lies in a dead generation.
+    fn drop(&mut self) {
+        self.order(Order::Cancel);
     }
 }
 

@@ -276,7 +276,7 @@ impl Subtask {
     }
 
     fn take_input(&mut self) -> Result<bool> {
-        let Some(input) = self.gate.next() else { return Ok(false) };
+        let Some(input) = self.gate.poll() else { return Ok(false) };
         match input {
             Input::Batch(payload) => {
                 let Head::Input(task) = &mut self.head else { return Ok(false) };

@@ -25,9 +25,6 @@ use tokio::task::JoinHandle;
 
 use crate::worker::{WorkerOptions, run_worker};
 
-/// How long a TaskManager looks for its JobManager before it gives up.
-const CONNECT_ATTEMPTS_FOR: Duration = Duration::from_secs(60);
-
 /// The pauses between attempts, at first and at most.
 const CONNECT_PAUSE_MIN: Duration = Duration::from_millis(50);
 const CONNECT_PAUSE_MAX: Duration = Duration::from_secs(2);
@@ -77,8 +74,8 @@ impl JobManagerLink {
         }
     }
 
-    /// Opens a session, trying again for a while if the JobManager is not there.
-    async fn connect_patiently(&self, first: &Up) -> Result<Session> {
+    /// Opens a session, trying again until `timeout` is over if the JobManager is not there.
+    async fn connect_patiently(&self, first: &Up, timeout: Duration) -> Result<Session> {
         let began = flott_env::monotonic();
         let mut pause = CONNECT_PAUSE_MIN;
         loop {
@@ -86,8 +83,9 @@ impl JobManagerLink {
                 Ok(session) => return Ok(session),
                 Err(error) => {
                     let tried = flott_env::monotonic().saturating_sub(began);
-                    if tried >= CONNECT_ATTEMPTS_FOR {
-                        return Err(error.context(format!("gave up after {} s", tried.as_secs())));
+                    if tried >= timeout {
+                        let key = options::REGISTRATION_TIMEOUT.key;
+                        return Err(error.context(format!("gave up after {} s ({key})", tried.as_secs())));
                     }
                     tracing::warn!(%error, "no JobManager yet, trying again in {pause:?}");
                     flott_env::sleep(pause).await;
@@ -125,8 +123,12 @@ pub struct TaskManager {
     options: TaskManagerOptions,
     info: TaskManagerInfo,
     workers: BTreeMap<ExecutionId, Worker>,
-    exits: (mpsc::Sender<(ExecutionId, String)>, mpsc::Receiver<(ExecutionId, String)>),
+    exits: mpsc::Sender<Exit>,
+    exited: mpsc::Receiver<Exit>,
 }
+
+/// Which worker ended, and how.
+type Exit = (ExecutionId, String);
 
 /// A running worker; stopping it waits for its end.
 struct Worker {
@@ -150,7 +152,8 @@ impl TaskManager {
             platform: format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS),
             protocol_version: PROTOCOL_VERSION,
         };
-        Ok(Self { options, info, workers: BTreeMap::new(), exits: mpsc::channel(1024) })
+        let (exits, exited) = mpsc::channel(1024);
+        Ok(Self { options, info, workers: BTreeMap::new(), exits, exited })
     }
 
     /// Its id.
@@ -161,8 +164,10 @@ impl TaskManager {
     /// Serves until the JobManager refuses it or stays away. A lost JobManager is looked for again;
     /// workers do not outlive its session.
     pub async fn run(mut self) -> Result<()> {
+        let timeout = self.options.config.get(options::REGISTRATION_TIMEOUT)?;
         loop {
-            let session = self.options.link.connect_patiently(&Up::RegisterTaskManager(self.info.clone())).await?;
+            let register = Up::RegisterTaskManager(self.info.clone());
+            let session = self.options.link.connect_patiently(&register, timeout).await?;
             tracing::info!(id = %self.info.id, slots = self.info.slots, "connected to the JobManager");
             let outcome = self.serve(session).await;
             self.stop_all().await;
@@ -194,7 +199,7 @@ impl TaskManager {
                     Some(_) => {}
                     None => return Ok(()),
                 },
-                Some((execution, reason)) = self.exits.1.recv() => {
+                Some((execution, reason)) = self.exited.recv() => {
                     self.workers.remove(&execution);
                     tracing::info!(job = %execution.job, generation = execution.generation, reason, "worker ended");
                     if session.up.send(Up::WorkerExited { execution, reason }).await.is_err() {
@@ -219,7 +224,7 @@ impl TaskManager {
             // A worker that panicked has ended as well.
             let _ = worker.task.await;
         }
-        while self.exits.1.try_recv().is_ok() {}
+        while self.exited.try_recv().is_ok() {}
     }
 
     fn start_worker(
@@ -230,7 +235,7 @@ impl TaskManager {
         config: Configuration,
     ) {
         let (stop, stopped) = watch::channel(false);
-        let exits = self.exits.0.clone();
+        let exits = self.exits.clone();
         let work: Pin<Box<dyn Future<Output = String> + Send>> = match (&self.options.launcher, artifact) {
             (WorkerLauncher::InProcess(program), _) => {
                 let options = WorkerOptions {

@@ -7,12 +7,13 @@ use super::*;
 use crate::snapshot::SnapshotReader;
 
 type Table = KeyedTable<u16, i64, u32>;
+type Content = BTreeMap<(u16, i64), u32>;
 
 fn table() -> Table {
     KeyedTable::new("t", range_of(1, 0, 8), 8)
 }
 
-fn content(table: &Table) -> BTreeMap<(u16, i64), u32> {
+fn content(table: &Table) -> Content {
     table.iter().map(|(key, namespace, value)| ((*key, *namespace), *value)).collect()
 }
 
@@ -54,9 +55,9 @@ proptest! {
     #[test]
     fn a_snapshot_is_the_state_at_its_freeze(steps in prop::collection::vec(step(), 1..400)) {
         let mut table = table();
-        let mut model: BTreeMap<(u16, i64), u32> = BTreeMap::new();
+        let mut model: Content = BTreeMap::new();
         let mut files: Vec<Vec<u8>> = Vec::new();
-        let mut pending: Option<(SnapshotWriter, BTreeMap<(u16, i64), u32>)> = None;
+        let mut pending: Option<(SnapshotWriter, Content)> = None;
         let finish = |table: &mut Table, pending: &mut Option<(SnapshotWriter, _)>, files: &mut Vec<Vec<u8>>| {
             if let Some((mut writer, expected)) = pending.take() {
                 while !table.drain(3, &mut writer).unwrap() {}

@@ -13,9 +13,6 @@ use sha2::{Digest, Sha256};
 /// How long a client may try to reach a JobManager, and a mistake may take to be noticed.
 const SOON: Duration = Duration::from_secs(30);
 
-/// How long a TaskManager looks for its JobManager, and some more.
-const TASK_MANAGER_PATIENCE: Duration = Duration::from_secs(100);
-
 fn flott(arguments: &[&str], limit: Duration) -> CommandOutput {
     let mut command = Command::new(binary("flott"));
     run_command(command.args(arguments), limit)
@@ -133,7 +130,8 @@ fn a_job_manager_that_is_not_there_is_given_up() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let dir = folder.path().to_str().expect("its name is UTF-8");
     let option = format!("jobmanager.rpc.port={rpc}");
-    let refusal = flott(&["taskmanager", "--dir", dir, "-D", &option], TASK_MANAGER_PATIENCE);
+    let patience = "taskmanager.registration.timeout=2 s";
+    let refusal = flott(&["taskmanager", "--dir", dir, "-D", &option, "-D", patience], SOON);
     refusal.refused(&["gave up after", &format!("127.0.0.1:{rpc}")]);
 }
 

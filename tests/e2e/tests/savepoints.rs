@@ -189,7 +189,8 @@ fn a_damaged_savepoint_is_refused_with_the_name_of_the_file() {
     finish_numbers(&cluster, &whole, "2", &output, count);
     Numbers::read(&visible_lines(&output)).assert_all_below(count);
 
-    let cases: [(&str, &str, fn(&mut Vec<u8>), &str); 4] = [
+    type Damage = fn(&mut Vec<u8>);
+    let cases: [(&str, &str, Damage, &str); 4] = [
         ("cut-state", ".state", cut, "truncated"),
         ("altered-state", ".state", alter, "is damaged: its SHA-256 is"),
         ("cut-metadata", "_metadata", cut, "truncated or damaged"),

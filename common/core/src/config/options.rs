@@ -101,6 +101,8 @@ options! {
 
     /// How many slots a TaskManager offers.
     TASK_SLOTS: u32 = "taskmanager.numberOfTaskSlots", "1", count;
+    /// How long a TaskManager looks for its JobManager before it gives up.
+    REGISTRATION_TIMEOUT: Duration = "taskmanager.registration.timeout", "5 min", parse_duration;
     /// The address that a TaskManager's workers listen on for data.
     TASKMANAGER_BIND_HOST: String = "taskmanager.bind-host", "127.0.0.1", text;
     /// The host that other workers reach this TaskManager's workers at; empty: its bind address.

@@ -3,6 +3,8 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
+use flott_control::CheckpointKind;
+use flott_network::Barrier;
 use flott_network::framing::{self, EncodedFrame};
 use flott_network::handshake::{ANSWER_BYTES, Hello, reason_bytes};
 
@@ -187,10 +189,12 @@ fn peers_that_break_the_rules_are_cut_off() {
         }
     });
     check("a sender granted credit", &|peer| peer.write(&framing::encode_credit(channel(0), 1)));
-    check("which is not open", &|peer| {
+    check("after their end", &|peer| {
         peer.open(0);
         peer.write(&encoded(Element::EndOfInput));
-        peer.write(&encoded(Element::Active));
+        let barrier = Barrier { checkpoint: 1, triggered_ms: 0, kind: CheckpointKind::Final };
+        peer.write(&encoded(Element::Barrier(barrier)));
+        peer.write(&encoded(batch(0, 10)));
     });
     check("bytes into a frame", &|peer| {
         peer.0.write_all(&encoded(Element::Active).header[..10]).unwrap();

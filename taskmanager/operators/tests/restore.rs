@@ -1,0 +1,335 @@
+//! Operators that are snapshotted and restored between any two inputs give what they give without.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use flott_checkpoint::OperatorState;
+use flott_control::CheckpointKind;
+use flott_core::config::Configuration;
+use flott_core::ids::{JobId, OperatorId, SubtaskId};
+use flott_core::time::Timestamp;
+use flott_core::{Batch, Data, Result};
+use flott_network::Barrier;
+use flott_operators::key::OwnedKey;
+use flott_operators::process::{Collector, KeyedContext, KeyedProcess, KeyedProcessFunction, Timer};
+use flott_operators::timestamps::{AssignTimestamps, WatermarkStrategy};
+use flott_operators::window::aligned::AlignedWindowOperator;
+use flott_operators::window::assigner::AlignedWindows;
+use flott_operators::window::function::ProcessWindow;
+use flott_operators::window::session::SessionWindowOperator;
+use flott_operators::window::{WindowOptions, WindowTime};
+use flott_operators::{
+    Control, KeyExtractor, Operator, OperatorNode, Output, Push, RestoredState, SideOutputs, TaskContext, TaskSnapshot,
+};
+use flott_state::{KeyedStates, SnapshotMode, TimeWindow, ValueState};
+use proptest::prelude::*;
+
+const OPERATOR: OperatorId = OperatorId([7; 16]);
+
+/// What came out of an operator, in order: rows with their times, and watermarks.
+type Log = Arc<Mutex<Vec<String>>>;
+
+struct Recorder(Log);
+
+impl<T: Data + std::fmt::Debug> Push<T> for Recorder {
+    fn push(&mut self, batch: &mut Batch<T>) -> Result<()> {
+        let mut log = self.0.lock().unwrap();
+        for (index, row) in batch.rows.iter().enumerate() {
+            log.push(format!("{row:?} at {:?}", batch.timestamp(index)));
+        }
+        batch.clear();
+        Ok(())
+    }
+
+    fn control(&mut self, control: &mut Control<'_>) -> Result<()> {
+        if let Control::Watermark(watermark) = control {
+            self.0.lock().unwrap().push(format!("watermark {watermark}"));
+        }
+        Ok(())
+    }
+}
+
+fn context(io: &tokio::runtime::Handle) -> TaskContext {
+    TaskContext {
+        job: JobId([1; 16]),
+        generation: 1,
+        subtask: SubtaskId { vertex: 0, index: 0 },
+        name: "test".into(),
+        parallelism: 1,
+        max_parallelism: 16,
+        config: Configuration::default(),
+        counters: Arc::default(),
+        io: io.clone(),
+        waker: flott_connector_spi::Waker::noop(),
+        splits: Arc::default(),
+    }
+}
+
+/// An operator that can be replaced by one restored from its snapshots.
+struct Bed<In> {
+    make: Box<dyn Fn(Log) -> Box<dyn Push<In>>>,
+    log: Log,
+    node: Box<dyn Push<In>>,
+    files: Vec<Vec<u8>>,
+}
+
+impl<In: Data> Bed<In> {
+    fn new<Out, O>(make: impl Fn(&TaskContext) -> O + 'static) -> Self
+    where
+        Out: Data + std::fmt::Debug,
+        O: Operator<In, Out> + 'static,
+    {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let cx = context(runtime.handle());
+        let make = Box::new(move |log: Log| {
+            let _runtime = &runtime;
+            let out = Output::<Out>::new(vec![Box::new(Recorder(log))], SideOutputs::default());
+            Box::new(OperatorNode::new(OPERATOR, "tested", make(&cx), out)) as Box<dyn Push<In>>
+        });
+        let log = Log::default();
+        let mut node = make(Arc::clone(&log));
+        node.control(&mut Control::Open(&mut RestoredState::default())).unwrap();
+        Self { make, log, node, files: Vec::new() }
+    }
+
+    fn push(&mut self, rows: Vec<In>, timestamps: Vec<Timestamp>) {
+        self.node.push(&mut Batch { rows, timestamps, ..Batch::default() }).unwrap();
+    }
+
+    fn watermark(&mut self, watermark: Timestamp) {
+        self.node.control(&mut Control::Watermark(watermark)).unwrap();
+    }
+
+    fn snapshot(&mut self, mode: SnapshotMode) -> Vec<OperatorState> {
+        let mut snapshot = TaskSnapshot::new(mode);
+        let barrier = Barrier { checkpoint: 1, triggered_ms: 0, kind: CheckpointKind::Checkpoint };
+        self.node.control(&mut Control::Barrier(&barrier, &mut snapshot)).unwrap();
+        while snapshot.is_pending {
+            snapshot.is_pending = false;
+            snapshot.entries_max = 3;
+            self.node.control(&mut Control::Drain(&mut snapshot)).unwrap();
+        }
+        if mode == SnapshotMode::Full {
+            self.files.clear();
+        }
+        self.files.push(snapshot.writer.into_bytes());
+        snapshot.operator_states
+    }
+
+    /// Goes on with a new operator that was restored from a snapshot of the old one.
+    fn restart(&mut self, mode: SnapshotMode) {
+        let operator_states = self.snapshot(mode);
+        self.node = (self.make)(Arc::clone(&self.log));
+        let mut restored = RestoredState::new(self.files.clone(), operator_states);
+        self.node.control(&mut Control::Open(&mut restored)).unwrap();
+    }
+
+    /// Ends the input; what came out in all.
+    fn finish(mut self) -> Vec<String> {
+        self.node.control(&mut Control::EndOfInput).unwrap();
+        let log = self.log.lock().unwrap();
+        log.clone()
+    }
+}
+
+fn options(allowed_lateness_ms: i64) -> WindowOptions {
+    WindowOptions { time: WindowTime::Event, allowed_lateness_ms, late_tag: None }
+}
+
+fn by_key() -> Arc<dyn KeyExtractor<(u8, i64), u8>> {
+    Arc::new(OwnedKey(|row: &(u8, i64)| row.0))
+}
+
+type WindowRow = (u8, i64, i64, Vec<i64>);
+
+type ListRows = fn(&u8, TimeWindow, &[(u8, i64)], &mut Vec<WindowRow>) -> Result<()>;
+
+fn list() -> ProcessWindow<ListRows, WindowRow> {
+    ProcessWindow::new(|key, window, rows, out| {
+        out.push((*key, window.start, window.end, rows.iter().map(|row| row.1).collect()));
+        Ok(())
+    })
+}
+
+fn aligned(size_ms: u64, slide_ms: u64, lateness_ms: i64) -> Bed<(u8, i64)> {
+    let windows =
+        AlignedWindows::new(Duration::from_millis(size_ms), Duration::from_millis(slide_ms), Duration::ZERO).unwrap();
+    Bed::new::<WindowRow, _>(move |cx| AlignedWindowOperator::new(list(), windows, options(lateness_ms), by_key(), cx))
+}
+
+fn sessions(gap_ms: u64, lateness_ms: i64) -> Bed<(u8, i64)> {
+    Bed::new::<WindowRow, _>(move |cx| {
+        SessionWindowOperator::new(list(), Duration::from_millis(gap_ms), options(lateness_ms), by_key(), cx).unwrap()
+    })
+}
+
+#[test]
+fn r22_progress_is_state() {
+    // Seconds 1, 6 | 3, 12, 20 with a watermark behind each: 3 is late for [0, 5) on both sides of a restore.
+    let mut outputs = Vec::new();
+    for restarts in [false, true] {
+        let mut bed = aligned(10_000, 5_000, 0);
+        for second in [1, 6, 3, 12, 20] {
+            if restarts && second == 3 {
+                bed.restart(SnapshotMode::Full);
+            }
+            bed.push(vec![(0, second)], vec![second * 1000]);
+            bed.watermark(second * 1000 - 1);
+        }
+        outputs.push(bed.finish().into_iter().filter(|line| !line.starts_with("watermark")).collect::<Vec<_>>());
+    }
+    assert_eq!(outputs[0], outputs[1]);
+    let counts: Vec<usize> = outputs[0].iter().map(|line| line.matches(',').count() - 2).collect();
+    assert_eq!(counts, [1, 3, 2, 1, 1, 1]);
+}
+
+#[test]
+fn r23_a_window_is_woken_after_a_restore() {
+    let mut bed = aligned(10, 10, 0);
+    bed.push(vec![(1, 5), (2, 6)], vec![5, 6]);
+    bed.restart(SnapshotMode::Full);
+    bed.push(vec![(1, 15)], vec![15]);
+    bed.watermark(12);
+    let log = bed.log.lock().unwrap().clone();
+    let mut fired: Vec<_> = log.into_iter().filter(|line| !line.starts_with("watermark")).collect();
+    fired.sort();
+    assert_eq!(fired, ["(1, 0, 10, [5]) at Some(9)", "(2, 0, 10, [6]) at Some(9)"]);
+}
+
+#[test]
+fn r24_closed_sessions_are_nobodys() {
+    let mut bed = sessions(10, 0);
+    for block in 0..100_i64 {
+        let rows: Vec<(u8, i64)> = (0..100).map(|key| (key, block)).collect();
+        bed.push(rows, vec![block * 1000; 100]);
+        bed.watermark(block * 1000 + 500);
+    }
+    bed.snapshot(SnapshotMode::Full);
+    assert!(bed.files[0].len() < 1500, "{} bytes for no open session", bed.files[0].len());
+}
+
+#[test]
+fn restored_watermarks_are_sent_before_anything_else() {
+    let strategy = WatermarkStrategy::monotonous(|time: &i64| *time);
+    let mut bed = Bed::new::<i64, _>(move |cx| AssignTimestamps::new(strategy.clone(), cx).unwrap());
+    bed.push(vec![0, 1000, 999], vec![]);
+    bed.restart(SnapshotMode::Full);
+    bed.push(vec![5], vec![]);
+    let log = bed.finish();
+    assert_eq!(log[3..], ["watermark 999", "999 at Some(999)", "watermark 999", "5 at Some(5)"]);
+}
+
+#[derive(Clone, Default)]
+struct CountDown {
+    left: Option<ValueState<u32>>,
+}
+
+impl KeyedProcessFunction<u8, (u8, i64), String> for CountDown {
+    fn open(&mut self, states: &mut KeyedStates<u8>) -> Result<()> {
+        self.left = Some(states.value("left")?);
+        Ok(())
+    }
+
+    fn process(
+        &mut self,
+        row: (u8, i64),
+        cx: &mut KeyedContext<'_, u8>,
+        _: &mut Collector<'_, String>,
+    ) -> Result<()> {
+        let left = self.left.as_ref().unwrap();
+        *left.update(cx, || 0) += 2;
+        cx.register_event_time_timer(row.1 + 10);
+        Ok(())
+    }
+
+    fn on_timer(
+        &mut self,
+        timer: Timer,
+        cx: &mut KeyedContext<'_, u8>,
+        out: &mut Collector<'_, String>,
+    ) -> Result<()> {
+        let left = self.left.as_ref().unwrap();
+        let count = left.update(cx, || 0);
+        *count = count.saturating_sub(1);
+        let count = *count;
+        out.collect(format!("{} has {count} left at {timer:?}", cx.key()));
+        if count > 0 && let Timer::EventTime(time) = timer {
+            cx.register_event_time_timer(time + 7);
+        }
+        Ok(())
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Rows(Vec<(u8, i64)>),
+    Watermark(i64),
+    Restart(SnapshotMode),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let rows = prop::collection::vec((0_u8..6, 0_i64..300), 1..8).prop_map(Step::Rows);
+    let mode = prop_oneof![Just(SnapshotMode::Full), Just(SnapshotMode::Incremental)];
+    let step = prop_oneof![4 => rows, 2 => (0_i64..300).prop_map(Step::Watermark), 1 => mode.prop_map(Step::Restart)];
+    prop::collection::vec(step, 1..60)
+}
+
+/// What comes out with the restarts, and without them. Keys that are due at the same time may come in another order.
+fn outputs(make: fn() -> Bed<(u8, i64)>, steps: &[Step]) -> [Vec<String>; 2] {
+    [true, false].map(|restarts| {
+        let (mut bed, mut highest) = (make(), i64::MIN);
+        let mut is_first = true;
+        for step in steps {
+            match step {
+                Step::Rows(rows) => bed.push(rows.clone(), rows.iter().map(|row| row.1).collect()),
+                Step::Watermark(watermark) => {
+                    highest = highest.max(*watermark);
+                    bed.watermark(highest);
+                }
+                // Changes need a base to build on.
+                Step::Restart(mode) if restarts => {
+                    bed.restart(if is_first { SnapshotMode::Full } else { *mode });
+                    is_first = false;
+                }
+                Step::Restart(_) => {}
+            }
+        }
+        let log = bed.finish();
+        let mut blocks: Vec<Vec<String>> = log.split(|line| line.starts_with("watermark")).map(<[_]>::to_vec).collect();
+        blocks.iter_mut().for_each(|block| block.sort());
+        blocks.concat()
+    })
+}
+
+proptest! {
+    #[test]
+    fn tumbling_windows_survive_restarts(steps in steps()) {
+        let [with, without] = outputs(|| aligned(20, 20, 0), &steps);
+        prop_assert_eq!(with, without);
+    }
+
+    #[test]
+    fn sliding_windows_with_lateness_survive_restarts(steps in steps()) {
+        let [with, without] = outputs(|| aligned(40, 10, 25), &steps);
+        prop_assert_eq!(with, without);
+    }
+
+    #[test]
+    fn sessions_survive_restarts(steps in steps()) {
+        let [with, without] = outputs(|| sessions(15, 0), &steps);
+        prop_assert_eq!(with, without);
+    }
+
+    #[test]
+    fn sessions_with_lateness_survive_restarts(steps in steps()) {
+        let [with, without] = outputs(|| sessions(15, 40), &steps);
+        prop_assert_eq!(with, without);
+    }
+
+    #[test]
+    fn timers_and_values_survive_restarts(steps in steps()) {
+        let make = || Bed::new::<String, _>(|cx| KeyedProcess::new(CountDown::default(), by_key(), cx));
+        let [with, without] = outputs(make, &steps);
+        prop_assert_eq!(with, without);
+    }
+}
