@@ -7,11 +7,13 @@ use flott_core::{Data, Result};
 use flott_operators::fold::Fold;
 use flott_operators::process::{KeyedProcess, KeyedProcessFunction, OutputTag};
 use flott_operators::reduce::Reduce;
+use flott_operators::window::WindowOptions;
 use flott_operators::window::aligned::AlignedWindowOperator;
 use flott_operators::window::assigner::AlignedWindows;
-use flott_operators::window::function::{AggregateFunction, AggregateWindow, ProcessWindow, ReduceWindow, WindowFunction};
+use flott_operators::window::function::{
+    AggregateFunction, AggregateWindow, ProcessWindow, ReduceWindow, WindowFunction,
+};
 use flott_operators::window::session::SessionWindowOperator;
-use flott_operators::window::WindowOptions;
 use flott_operators::{KeyExtractor, TaskContext};
 use flott_state::TimeWindow;
 
@@ -61,8 +63,7 @@ impl<K: Data + Eq, T: Data> KeyedStream<K, T> {
         F: KeyedProcessFunction<K, T, U> + Clone + Sync + 'static,
     {
         let extractor = self.extractor;
-        self.stream
-            .add("Keyed Process", move |cx| Ok(KeyedProcess::new(function.clone(), Arc::clone(&extractor), cx)))
+        self.stream.add("Keyed Process", move |cx| Ok(KeyedProcess::new(function.clone(), Arc::clone(&extractor), cx)))
     }
 
     /// Divides the records of each key into windows of time.
@@ -115,7 +116,10 @@ impl<K: Data + Eq, T: Data> WindowedStream<K, T> {
         Out: Data,
         F: FnMut(&K, TimeWindow, A::Output) -> Out + Clone + Send + Sync + 'static,
     {
-        self.apply("Window(Aggregate)", move || AggregateWindow { aggregate: aggregate.clone(), finish: finish.clone() })
+        self.apply("Window(Aggregate)", move || AggregateWindow {
+            aggregate: aggregate.clone(),
+            finish: finish.clone(),
+        })
     }
 
     /// What `function` makes of key, window and all its records, which are kept until then.

@@ -43,9 +43,7 @@ pub use flott_datagen as datagen;
 pub use flott_filesystem as filesystem;
 pub use flott_formats::OnError;
 pub use flott_local::JobOutcome;
-pub use flott_operators::process::{
-    Collector, KeyedContext, KeyedProcessFunction, OutputTag, ProcessFunction, Timer,
-};
+pub use flott_operators::process::{Collector, KeyedContext, KeyedProcessFunction, OutputTag, ProcessFunction, Timer};
 pub use flott_operators::timestamps::{WatermarkGenerator, WatermarkStrategy};
 pub use flott_operators::window::function::AggregateFunction;
 pub use flott_state::{KeyedStates, ListState, MapState, TimeWindow, ValueState};

@@ -288,11 +288,7 @@ impl<T: Data> DataStream<T> {
 struct ForEach<F>(F);
 
 impl<T: Data, F: FnMut(&mut Batch<T>) + Send> Operator<T, ()> for ForEach<F> {
-    fn process(
-        &mut self,
-        batch: &mut Batch<T>,
-        _: &mut flott_operators::Output<()>,
-    ) -> flott_core::Result<()> {
+    fn process(&mut self, batch: &mut Batch<T>, _: &mut flott_operators::Output<()>) -> flott_core::Result<()> {
         (self.0)(batch);
         Ok(())
     }

@@ -20,6 +20,8 @@ pub struct TaskRestore {
     /// Whether the one list of `keyed_files` holds exactly this subtask's key groups, and no operator of
     /// another vertex, so that changes can be added to it.
     pub is_same_range: bool,
+    /// Whether state that an operator no longer declares is dropped instead of refused.
+    pub allow_non_restored_state: bool,
     /// This subtask's share of the operator state.
     pub operator_states: Vec<OperatorState>,
 }

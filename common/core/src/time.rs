@@ -42,5 +42,7 @@ pub fn parse_duration(text: &str) -> Result<Duration> {
 }
 
 fn not_a_duration(text: &str) -> Error {
-    Error::input(format!("'{text}' is not a duration: write a number and a unit, such as '5 ms', '10 s', '1 min', '2 h' or '1 d'"))
+    Error::input(format!(
+        "'{text}' is not a duration: write a number and a unit, such as '5 ms', '10 s', '1 min', '2 h' or '1 d'"
+    ))
 }

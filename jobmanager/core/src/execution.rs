@@ -24,6 +24,8 @@ pub(crate) struct Restore {
     pub(crate) manifest: Box<Manifest>,
     /// Whether it lies in the job's own folder, so that new checkpoints may refer to its files.
     pub(crate) is_own: bool,
+    /// Whether state that nobody claims is dropped.
+    pub(crate) allow_non_restored_state: bool,
 }
 
 impl Restore {
@@ -31,6 +33,7 @@ impl Restore {
         let mut restore = task_restore(&self.manifest, &self.location, graph, subtask);
         // Savepoints and other jobs' checkpoints may be deleted at any time: nothing is to build on them.
         restore.is_same_range &= self.is_own;
+        restore.allow_non_restored_state = self.allow_non_restored_state;
         restore
     }
 

@@ -30,7 +30,10 @@ impl AnyPush {
     /// Shows the type again.
     pub fn typed<T: Data>(self) -> Result<Box<dyn Push<T>>> {
         self.0.downcast::<Box<dyn Push<T>>>().map(|push| *push).map_err(|_| {
-            Error::system(format!("a stream of {} was connected to an operator of another type", std::any::type_name::<T>()))
+            Error::system(format!(
+                "a stream of {} was connected to an operator of another type",
+                std::any::type_name::<T>()
+            ))
         })
     }
 }
@@ -195,9 +198,9 @@ impl Program {
             let job_edge = self.job_graph.edges.iter().position(|job_edge| job_edge.stream_edge == index);
             let target = match job_edge {
                 Some(job_edge) => {
-                    let channels = senders.remove(&job_edge).ok_or_else(|| {
-                        Error::system(format!("edge {job_edge} of vertex {vertex} has no channels"))
-                    })?;
+                    let channels = senders
+                        .remove(&job_edge)
+                        .ok_or_else(|| Error::system(format!("edge {job_edge} of vertex {vertex} has no channels")))?;
                     let description = &self.job_graph.edges[job_edge];
                     let receiver = &self.job_graph.vertices[description.target as usize];
                     (self.edges[index].writer)(description.partitioning, cx, receiver.max_parallelism, channels)

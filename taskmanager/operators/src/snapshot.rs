@@ -74,8 +74,8 @@ impl TaskSnapshot {
 /// What a subtask starts from. Operators take out their share; what nobody takes is an error.
 #[derive(Debug, Default)]
 pub struct RestoredState {
-    /// Whether there was a checkpoint at all.
-    pub is_restored: bool,
+    /// Whether keyed state that an operator does not declare is dropped instead of refused.
+    pub allow_non_restored_state: bool,
     operator_states: Vec<OperatorState>,
     keyed_files: Vec<Vec<u8>>,
 }
@@ -83,7 +83,7 @@ pub struct RestoredState {
 impl RestoredState {
     /// The contents of the state files in order, and the operator states.
     pub fn new(keyed_files: Vec<Vec<u8>>, operator_states: Vec<OperatorState>) -> Self {
-        Self { is_restored: true, operator_states, keyed_files }
+        Self { allow_non_restored_state: false, operator_states, keyed_files }
     }
 
     /// The elements of an operator state.
@@ -115,12 +115,12 @@ impl RestoredState {
 
     /// Refuses states of `operator` in the checkpoint that it did not declare: `known` are those that it did.
     pub fn check_keyed(&self, operator: OperatorId, name: &str, known: &[String]) -> Result<()> {
-        for file in &self.keyed_files {
+        for file in self.keyed_files.iter().filter(|_| !self.allow_non_restored_state) {
             let mut reader = SnapshotReader::new(file)?;
             while let Some(section) = reader.next_section()? {
                 if section.operator == operator && !known.iter().any(|known| known == section.name) {
                     return Err(Error::input(format!(
-                        "the checkpoint has state '{}' of operator '{name}', which the operator does not declare: declare it under its old name",
+                        "the checkpoint has state '{}' of operator '{name}', which the operator does not declare: declare it under its old name, or drop it with -n (--allowNonRestoredState)",
                         section.name
                     )));
                 }

@@ -29,13 +29,7 @@ pub struct SourceHead<S: Source> {
 
 impl<S: Source> SourceHead<S> {
     /// Reads `source` and sends to `out`.
-    pub fn new(
-        id: OperatorId,
-        name: &str,
-        source: Arc<S>,
-        cx: &TaskContext,
-        out: Output<S::Item>,
-    ) -> Result<Self> {
+    pub fn new(id: OperatorId, name: &str, source: Arc<S>, cx: &TaskContext, out: Output<S::Item>) -> Result<Self> {
         if source.boundedness() == Boundedness::Bounded {
             cx.splits.set_bounded();
         }

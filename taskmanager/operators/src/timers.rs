@@ -17,10 +17,7 @@ pub struct TimerService<K> {
 impl<K: Data + Eq> TimerService<K> {
     /// No timers yet. `name` is the name of their state.
     pub fn new(name: &str, cx: &TaskContext) -> Self {
-        Self {
-            table: KeyedTable::new(name, cx.key_groups(), cx.max_parallelism),
-            index: TimeIndex::default(),
-        }
+        Self { table: KeyedTable::new(name, cx.key_groups(), cx.max_parallelism), index: TimeIndex::default() }
     }
 
     /// Asks for a call at `time`; asking twice is asking once.

@@ -93,11 +93,7 @@ pub struct WatermarkStrategy<T> {
 
 impl<T> Clone for WatermarkStrategy<T> {
     fn clone(&self) -> Self {
-        Self {
-            timestamp: Arc::clone(&self.timestamp),
-            generator: Arc::clone(&self.generator),
-            idleness: self.idleness,
-        }
+        Self { timestamp: Arc::clone(&self.timestamp), generator: Arc::clone(&self.generator), idleness: self.idleness }
     }
 }
 

@@ -230,30 +230,22 @@ impl KeyedProcessFunction<u8, (u8, i64), String> for CountDown {
         Ok(())
     }
 
-    fn process(
-        &mut self,
-        row: (u8, i64),
-        cx: &mut KeyedContext<'_, u8>,
-        _: &mut Collector<'_, String>,
-    ) -> Result<()> {
+    fn process(&mut self, row: (u8, i64), cx: &mut KeyedContext<'_, u8>, _: &mut Collector<'_, String>) -> Result<()> {
         let left = self.left.as_ref().unwrap();
         *left.update(cx, || 0) += 2;
         cx.register_event_time_timer(row.1 + 10);
         Ok(())
     }
 
-    fn on_timer(
-        &mut self,
-        timer: Timer,
-        cx: &mut KeyedContext<'_, u8>,
-        out: &mut Collector<'_, String>,
-    ) -> Result<()> {
+    fn on_timer(&mut self, timer: Timer, cx: &mut KeyedContext<'_, u8>, out: &mut Collector<'_, String>) -> Result<()> {
         let left = self.left.as_ref().unwrap();
         let count = left.update(cx, || 0);
         *count = count.saturating_sub(1);
         let count = *count;
         out.collect(format!("{} has {count} left at {timer:?}", cx.key()));
-        if count > 0 && let Timer::EventTime(time) = timer {
+        if count > 0
+            && let Timer::EventTime(time) = timer
+        {
             cx.register_event_time_timer(time + 7);
         }
         Ok(())

@@ -13,5 +13,7 @@ pub async fn fetch(store: &Store, restore: &TaskRestore) -> Result<RestoredState
         Ok::<Vec<u8>, flott_core::Error>(bytes.into())
     });
     let contents = try_join_all(files).await?;
-    Ok(RestoredState::new(contents, restore.operator_states.clone()))
+    let mut restored = RestoredState::new(contents, restore.operator_states.clone());
+    restored.allow_non_restored_state = restore.allow_non_restored_state;
+    Ok(restored)
 }

@@ -106,7 +106,6 @@ impl SlotHandle {
             self.signal.notify();
         }
     }
-
 }
 
 impl Drop for SlotHandle {
@@ -236,9 +235,8 @@ impl Slot<'_> {
                     Ok(())
                 })
             }
-            Order::AddSplits { subtask: id, splits, is_last } => self.each(|subtask| {
-                if subtask.cx.subtask == *id { subtask.add_splits(splits, *is_last) } else { Ok(()) }
-            }),
+            Order::AddSplits { subtask: id, splits, is_last } => self
+                .each(|subtask| if subtask.cx.subtask == *id { subtask.add_splits(splits, *is_last) } else { Ok(()) }),
             Order::Trigger(barrier) => self.each(|subtask| subtask.trigger(barrier.clone())),
             Order::Uploaded { subtask: id, checkpoint, files } => self.each(|subtask| {
                 if subtask.cx.subtask == *id {
@@ -271,10 +269,7 @@ impl Slot<'_> {
     }
 }
 
-fn guarded<T>(
-    subtask: &mut Subtask,
-    act: impl FnOnce(&mut Subtask) -> Result<T>,
-) -> Result<T, (SubtaskId, Error)> {
+fn guarded<T>(subtask: &mut Subtask, act: impl FnOnce(&mut Subtask) -> Result<T>) -> Result<T, (SubtaskId, Error)> {
     let id = subtask.cx.subtask;
     guard(|| act(subtask)).map_err(|error| (id, error))
 }

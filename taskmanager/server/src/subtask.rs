@@ -103,12 +103,8 @@ impl Subtask {
         chain: Option<Vec<FileHandle>>,
     ) -> Result<Self> {
         let is_incremental = cx.config.get(flott_core::config::options::CHECKPOINT_INCREMENTAL)?;
-        let chain = Chain {
-            needs_base: chain.is_none(),
-            files: chain.unwrap_or_default(),
-            pending: None,
-            is_incremental,
-        };
+        let chain =
+            Chain { needs_base: chain.is_none(), files: chain.unwrap_or_default(), pending: None, is_incremental };
         Ok(Self {
             cx,
             head,

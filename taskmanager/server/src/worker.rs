@@ -70,11 +70,8 @@ pub async fn run_worker(options: WorkerOptions) -> Result<()> {
         (Some(plane), Some((_, host))) => format!("{host}:{}", plane.local_addr().port()),
         _ => String::new(),
     };
-    let register = Up::RegisterWorker {
-        execution: options.execution,
-        task_manager: options.task_manager.clone(),
-        data_address,
-    };
+    let register =
+        Up::RegisterWorker { execution: options.execution, task_manager: options.task_manager.clone(), data_address };
     let Session { up, mut down } = options.link.connect(register).await?;
     let (events, mut received) = mpsc::channel(EVENTS_MAX);
     let failure = plane.as_ref().map(DataPlane::failure);

@@ -77,14 +77,7 @@ impl SnapshotWriter {
     }
 
     /// Adds one section.
-    pub fn section(
-        &mut self,
-        name: &str,
-        group: KeyGroup,
-        kind: SectionKind,
-        entries: u64,
-        body: &[u8],
-    ) -> Result<()> {
+    pub fn section(&mut self, name: &str, group: KeyGroup, kind: SectionKind, entries: u64, body: &[u8]) -> Result<()> {
         self.bytes.extend_from_slice(&self.operator.0);
         codec::encode_into(name, &mut self.bytes)?;
         self.bytes.extend_from_slice(&group.to_le_bytes());

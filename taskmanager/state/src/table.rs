@@ -412,11 +412,8 @@ impl<K: Data + Eq, N: Namespace, V: Data> Checkpointed for KeyedTable<K, N, V> {
             let key: K = body.read()?;
             let namespace: N = body.read()?;
             let hash = namespace.mix(stable_hash(&key));
-            let slot = group.table.entry(
-                hash,
-                |entry| entry.key == key && entry.namespace == namespace,
-                |entry| entry.hash,
-            );
+            let slot =
+                group.table.entry(hash, |entry| entry.key == key && entry.namespace == namespace, |entry| entry.hash);
             match slot {
                 Slot::Occupied(occupied) if is_removal => {
                     occupied.remove();

@@ -93,13 +93,6 @@ async fn list_objects(objects: &dyn ObjectStore, store: &str, key: &str) -> Resu
     let listed = |key: String, bytes| Listed { file: FilePath::Object { store: store.to_owned(), key }, bytes };
     let place = format!("{store}/{key}");
     let key = key.trim_end_matches('/');
-    if !key.is_empty() {
-        match objects.head(&object_key(key)?).await {
-            Ok(object) => return Ok(vec![listed(key.to_owned(), object.size)]),
-            Err(object_store::Error::NotFound { .. }) => {}
-            Err(error) => return Err(object_error(place, &error)),
-        }
-    }
     let (base, pattern) = if is_pattern(key) { split_pattern(key) } else { (key, "**") };
     let matcher = compile(&place, pattern)?;
     let prefix = object_key(base)?;
@@ -111,6 +104,14 @@ async fn list_objects(objects: &dyn ObjectStore, store: &str, key: &str) -> Resu
         let is_visible = !relative.is_empty() && !relative.split('/').any(is_hidden);
         if is_visible && matches(&matcher, LocalPath::new(relative)) {
             files.push(listed(key, object.size));
+        }
+    }
+    // Only what is no folder is asked for by name: some servers take the name of a folder amiss.
+    if files.is_empty() && !key.is_empty() {
+        match objects.head(&object_key(key)?).await {
+            Ok(object) => files.push(listed(key.to_owned(), object.size)),
+            Err(object_store::Error::NotFound { .. }) => {}
+            Err(error) => return Err(object_error(place, &error)),
         }
     }
     if files.is_empty() { Err(no_match(&place)) } else { Ok(files) }

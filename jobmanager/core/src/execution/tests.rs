@@ -40,7 +40,7 @@ fn restore(is_own: bool) -> Restore {
         triggered_ms: 0,
         vertices: vec![vertex],
     };
-    Restore { location: "s3://c/x".into(), manifest: Box::new(manifest), is_own }
+    Restore { location: "s3://c/x".into(), manifest: Box::new(manifest), is_own, allow_non_restored_state: false }
 }
 
 #[test]

@@ -101,7 +101,8 @@ impl Job {
         let dir = self.coordinator.generation_dir(manifest.generation);
         let is_own = latest.is_some() && !manifest.is_savepoint && is_below(&location, &dir);
         self.coordinator.restored(latest.unwrap_or_else(|| describe(&location, &manifest)), files);
-        Ok(Restore { location, manifest, is_own })
+        let allow_non_restored_state = self.spec.allow_non_restored_state;
+        Ok(Restore { location, manifest, is_own, allow_non_restored_state })
     }
 
     /// Time passed, or something changed.

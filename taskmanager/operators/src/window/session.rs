@@ -143,8 +143,8 @@ where
         if let Some(sessions) = self.table.get(hash, key, &()) {
             sessions.iter().filter(|s| s.window.intersects(window)).for_each(|s| covered = covered.cover(s.window));
         }
-        let is_late = self.options.time == WindowTime::Event
-            && self.options.cleanup_time(covered.max_timestamp()) <= self.time;
+        let is_late =
+            self.options.time == WindowTime::Event && self.options.cleanup_time(covered.max_timestamp()) <= self.time;
         if is_late {
             return Ok(Some(row));
         }
