@@ -34,6 +34,7 @@ pub(crate) fn task_context(io: &IoHandle) -> TaskContext {
         counters: Arc::new(TaskCounters::default()),
         io: io.clone(),
         waker: Waker::noop(),
+        woken: Arc::default(),
         splits: Arc::new(SplitSet::default()),
     }
 }

@@ -20,7 +20,7 @@ use flott_core::ids::JobId;
 use flott_core::{Batch, Error, Result, ResultExt};
 use flott_graph::Partitioning;
 use flott_network::{ChannelId, DataPlane, Element, Options, Payload, Receiver, Sender, Signal};
-use flott_operators::exchange::{ChannelWriter, HashRows, decode_batch, encode_batch};
+use flott_operators::exchange::{ChannelWriter, HashRows, decode_batch, encode_rows};
 use flott_operators::{Control, Push};
 use flott_telemetry::TaskCounters;
 use serde::{Deserialize, Serialize};
@@ -316,7 +316,11 @@ fn wait_for_room(senders: &[Sender], producer: &Signal) -> Result<()> {
 fn encoded(pool: &[Batch<Row>]) -> Result<Vec<Bytes>> {
     let encode = |batch: &Batch<Row>| {
         let mut data = Vec::new();
-        encode_batch(batch, &mut data).map(|()| Bytes::from(data))
+        let taken = encode_rows(batch, 0, &mut data)?;
+        if taken < batch.len() {
+            return Err(Error::system(format!("a batch of {} rows does not fit into a frame", batch.len())));
+        }
+        Ok(Bytes::from(data))
     };
     pool.iter().map(encode).collect()
 }

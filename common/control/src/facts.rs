@@ -63,6 +63,9 @@ pub struct CompletedCheckpoint {
     pub manifest_sha256: String,
     /// Whether it is a savepoint, which is the user's and never dropped by us.
     pub is_savepoint: bool,
+    /// Whether the job stopped with it. Any other savepoint is a copy for the user: sinks commit nothing with it, and
+    /// no recovery starts from it, since the user may delete it at any time.
+    pub ends_job: bool,
     /// When it was triggered.
     pub triggered_ms: Timestamp,
     /// When it completed.

@@ -327,9 +327,10 @@ impl Coordinator {
             pending.id == id && pending.generation == generation && pending.stage == Stage::Writing
         });
         match result {
-            Ok(checkpoint) if is_expected => {
+            Ok(mut checkpoint) if is_expected => {
                 if let Some(pending) = &mut self.pending {
                     pending.stage = Stage::Proposed;
+                    checkpoint.ends_job = pending.is_stop();
                 }
                 let fact = Fact::CheckpointCompleted { job: self.job, checkpoint };
                 actions.push(Action::Command(Command::Propose(fact)));
@@ -359,15 +360,17 @@ impl Coordinator {
         };
         self.remember(now_ms, &pending, Ok(checkpoint.clone()));
         let (generation, is_last, location) = (pending.generation, pending.is_last(), checkpoint.location.clone());
-        self.completed.add(checkpoint, Some(pending.files));
+        self.completed.add(checkpoint.clone(), Some(pending.files));
         if let Some(active) = self.active.as_mut().filter(|active| active.generation == generation) {
             active.not_before_ms = now_ms + self.settings.min_pause_ms;
             active.is_ending = is_last;
-            actions.push(Action::Broadcast(Down::CheckpointCompleted {
-                execution: self.execution(generation),
-                checkpoint: pending.id,
-                is_last,
-            }));
+            if !checkpoint.is_savepoint || checkpoint.ends_job {
+                actions.push(Action::Broadcast(Down::CheckpointCompleted {
+                    execution: self.execution(generation),
+                    checkpoint: pending.id,
+                    is_last,
+                }));
+            }
             if is_last {
                 self.refuse_queue(&Error::input("the job is finishing"), &mut actions);
             }

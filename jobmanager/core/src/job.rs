@@ -279,6 +279,7 @@ fn describe(location: &str, manifest: &Manifest) -> CompletedCheckpoint {
         location: location.to_owned(),
         manifest_sha256: String::new(),
         is_savepoint: manifest.is_savepoint,
+        ends_job: false,
         triggered_ms: manifest.triggered_ms,
         completed_ms: manifest.triggered_ms,
         bytes_written: manifest.bytes_written(),

@@ -77,9 +77,10 @@ impl CompletedCheckpoints {
         }
     }
 
-    /// The checkpoint to recover from. A savepoint is one too: sinks have committed what it covers.
+    /// The checkpoint to recover from. A savepoint is one only if the job stopped with it.
     pub(crate) fn latest(&self) -> Option<&CompletedCheckpoint> {
-        self.retained.values().next_back().map(|retained| &retained.checkpoint)
+        let mut newest_first = self.retained.values().rev().map(|retained| &retained.checkpoint);
+        newest_first.find(|checkpoint| !checkpoint.is_savepoint || checkpoint.ends_job)
     }
 
     fn regular(&self) -> impl DoubleEndedIterator<Item = &Retained> {
@@ -211,6 +212,7 @@ mod tests {
             location: format!("{}/chk-{id}", dir()),
             manifest_sha256: String::new(),
             is_savepoint: false,
+            ends_job: false,
             triggered_ms: 0,
             completed_ms: 0,
             bytes_written: 0,
@@ -293,17 +295,20 @@ mod tests {
     }
 
     #[test]
-    fn savepoints_are_recovery_points_and_never_surplus() {
+    fn savepoints_are_never_surplus_and_recovery_points_only_at_the_end() {
         let mut completed = new();
         completed.add(checkpoint(1), files(&["chk-1/a"]));
         let savepoint =
             CompletedCheckpoint { is_savepoint: true, location: "s3://s/savepoint-1".into(), ..checkpoint(2) };
         completed.add(savepoint, files(&["s3://s/savepoint-1/a"]));
-        assert_eq!(completed.latest().map(|checkpoint| checkpoint.id), Some(2));
+        assert_eq!(completed.latest().map(|checkpoint| checkpoint.id), Some(1), "the user may delete it");
         assert!(completed.surplus().is_empty());
         assert_eq!(completed.discard_all(), [1]);
         assert!(completed.delete_everything().is_some());
         let inside = CompletedCheckpoint { is_savepoint: true, ..checkpoint(3) };
+        let last = CompletedCheckpoint { ends_job: true, ..inside.clone() };
+        completed.add(last, None);
+        assert_eq!(completed.latest().map(|checkpoint| checkpoint.id), Some(3));
         completed.add(inside, None);
         assert!(completed.delete_everything().is_none());
     }

@@ -26,6 +26,7 @@ fn facts() -> Vec<Fact> {
         location: "file:///checkpoints/1".into(),
         manifest_sha256: "cd".repeat(32),
         is_savepoint: false,
+        ends_job: false,
         triggered_ms: 1,
         completed_ms: 2,
         bytes_written: 3,

@@ -1,6 +1,7 @@
 //! What the parts of a chain know about the subtask that they run in.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use flott_connector_spi::{IoHandle, Waker};
 use flott_core::config::Configuration;
@@ -31,8 +32,10 @@ pub struct TaskContext {
     pub counters: Arc<TaskCounters>,
     /// Where I/O runs.
     pub io: IoHandle,
-    /// Wakes its slot's thread.
+    /// Says that its source can go on, and wakes its slot's thread.
     pub waker: Waker,
+    /// Whether the waker was called since the source was polled.
+    pub woken: Arc<AtomicBool>,
     /// The splits that its source is reading now.
     pub splits: Arc<SplitSet>,
 }

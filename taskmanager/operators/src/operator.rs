@@ -66,6 +66,11 @@ pub trait Operator<In: Data, Out: Data>: Send {
         Ok(Timestamp::MAX)
     }
 
+    /// There is no room for its records at this time; called before [`on_time`](Operator::on_time).
+    fn on_blocked(&mut self, now: Timestamp) {
+        let _ = now;
+    }
+
     /// All records have been processed, and the highest watermark has been seen if the stream has time.
     fn on_end(&mut self, out: &mut Output<Out>) -> Result<()> {
         let _ = out;
@@ -207,7 +212,10 @@ impl<O, Out: Data> OperatorNode<O, Out> {
                 operator.on_watermark(WATERMARK_MAX, out)?;
                 operator.on_end(out)?;
             }
-            Control::Time { now, next } => {
+            Control::Time { now, is_blocked, next } => {
+                if *is_blocked {
+                    operator.on_blocked(*now);
+                }
                 let wish = operator.on_time(*now, out)?;
                 **next = (**next).min(wish);
             }

@@ -13,7 +13,7 @@ use crate::key::{KeyExtractor, ensure_hashes};
 use crate::operator::{OpenContext, Operator, OperatorSnapshot, StateVisitor};
 use crate::push::Output;
 use crate::timers::TimerService;
-use crate::timestamps::WATERMARK_STATE;
+use crate::timestamps::{WATERMARK_STATE, restored_watermark};
 
 /// Names a side output and its type.
 pub struct OutputTag<T> {
@@ -238,6 +238,9 @@ impl<K: Data + Eq, In: Data, Out: Data, F: KeyedProcessFunction<K, In, Out>> Key
                 let has_time = is_event_time || self.watermark != WATERMARK_MIN;
                 let mut collector = Collector { buffer: &mut self.buffer, out, timestamp: has_time.then_some(time) };
                 self.function.on_timer(timer, &mut cx, &mut collector)?;
+                if self.buffer.len() >= Batch::<Out>::ROWS_MAX {
+                    out.push(&mut self.buffer)?;
+                }
             }
             out.push(&mut self.buffer)?;
         }
@@ -280,8 +283,7 @@ where
     }
 
     fn open(&mut self, cx: &mut OpenContext<'_>) -> Result<()> {
-        let watermarks: Vec<Timestamp> = cx.restored.take_state(cx.operator, WATERMARK_STATE)?;
-        self.watermark = watermarks.into_iter().min().unwrap_or(WATERMARK_MIN);
+        self.watermark = restored_watermark(cx)?;
         self.function.open(&mut self.states)
     }
 

@@ -33,6 +33,8 @@ pub enum Control<'a> {
     Time {
         /// Now, in milliseconds since 1970.
         now: Timestamp,
+        /// Whether the chain's output has no room: records that do not come are no sign of an idle source then.
+        is_blocked: bool,
         /// The earliest time at which the chain wants to be called again.
         next: &'a mut Timestamp,
     },

@@ -16,13 +16,14 @@ pub struct Reduce<K, T, F> {
     extractor: Arc<dyn KeyExtractor<T, K>>,
     table: KeyedTable<K, (), T>,
     keys: Vec<K>,
+    buffer: Batch<T>,
 }
 
 impl<K: Data + Eq, T: Data, F> Reduce<K, T, F> {
     /// `function` combines what a key has with one more record.
     pub fn new(function: F, extractor: Arc<dyn KeyExtractor<T, K>>, cx: &TaskContext) -> Self {
         let table = KeyedTable::new("reduce", cx.key_groups(), cx.max_parallelism);
-        Self { function, extractor, table, keys: Vec::new() }
+        Self { function, extractor, table, keys: Vec::new(), buffer: Batch::default() }
     }
 }
 
@@ -31,21 +32,17 @@ impl<K: Data + Eq, T: Data, F: FnMut(&T, T) -> T + Send> Operator<T, T> for Redu
         ensure_hashes(batch, &*self.extractor);
         self.keys.clear();
         self.extractor.keys(&batch.rows, &mut self.keys);
-        for ((row, hash), key) in batch.rows.iter_mut().zip(&batch.hashes).zip(&self.keys) {
-            match self.table.get_mut(*hash, key, &()) {
-                Some(state) => {
-                    let combined = (self.function)(state, row.clone());
-                    state.clone_from(&combined);
-                    *row = combined;
-                }
-                None => {
-                    self.table.insert(*hash, key, (), row.clone());
-                }
+        for ((row, hash), key) in batch.rows.drain(..).zip(&batch.hashes).zip(&self.keys) {
+            let mut row = Some(row);
+            let state = self.table.get_or_insert_with(*hash, key, (), || row.take().expect("a state is created once"));
+            if let Some(row) = row {
+                *state = (self.function)(state, row);
             }
+            self.buffer.rows.push(state.clone());
         }
-        // The result may have another key, and the batch's hashes are those of the input.
-        batch.hashes.clear();
-        out.push(batch)
+        // The result may have another key, so the hashes of the input are not passed on.
+        std::mem::swap(&mut self.buffer.timestamps, &mut batch.timestamps);
+        out.push(&mut self.buffer)
     }
 
     fn states(&mut self, visit: StateVisitor<'_>) -> Result<()> {

@@ -115,8 +115,9 @@ impl<T> Iterator for Records<T> {
 
     #[inline]
     fn next(&mut self) -> Option<T> {
-        self.taken.set(self.taken.get() + 1);
-        self.rows.next()
+        let next = self.rows.next();
+        self.taken.set(self.taken.get() + usize::from(next.is_some()));
+        next
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

@@ -31,8 +31,9 @@ impl<K: Data + Eq> TimerService<K> {
 
     /// Takes a wish back.
     pub fn delete(&mut self, hash: u64, key: &K, time: Timestamp) {
-        // The index keeps a hash that leads nowhere, which is found out when its time comes.
-        self.table.remove(hash, key, &time);
+        if self.table.remove(hash, key, &time).is_some() {
+            self.index.remove(time, hash);
+        }
     }
 
     /// The earliest time at which something may be due.

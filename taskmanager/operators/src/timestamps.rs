@@ -22,6 +22,13 @@ use crate::push::{Control, Output};
 /// The name of the operator state that holds how far event time had come.
 pub(crate) const WATERMARK_STATE: &str = "watermark";
 
+/// How far event time had come when the checkpoint was taken. The end of all time, which a job that was drained has
+/// seen, is not believed: records may follow now.
+pub(crate) fn restored_watermark(cx: &mut OpenContext<'_>) -> Result<Timestamp> {
+    let watermarks: Vec<Timestamp> = cx.restored.take_state(cx.operator, WATERMARK_STATE)?;
+    Ok(watermarks.into_iter().min().filter(|watermark| *watermark != WATERMARK_MAX).unwrap_or(WATERMARK_MIN))
+}
+
 /// Says how far event time has come.
 pub trait WatermarkGenerator<T>: Send {
     /// Sees each record in order.
@@ -174,6 +181,7 @@ pub struct AssignTimestamps<T> {
     now: Timestamp,
     last_record: Timestamp,
     is_idle: bool,
+    has_ended: bool,
     sent: Vec<(usize, Timestamp)>,
     buffer: Batch<T>,
 }
@@ -192,6 +200,7 @@ impl<T: Data> AssignTimestamps<T> {
             now: 0,
             last_record: 0,
             is_idle: false,
+            has_ended: false,
             sent: Vec::new(),
             buffer: Batch::default(),
         })
@@ -268,8 +277,9 @@ impl<T: Data> Operator<T, T> for AssignTimestamps<T> {
     }
 
     fn snapshot(&mut self, _: &Barrier, snapshot: &mut OperatorSnapshot<'_>) -> Result<()> {
-        let watermark = self.floor.unwrap_or(self.watermark);
-        snapshot.add(WATERMARK_STATE, Redistribution::Union, &[watermark])
+        // A subtask that has ended holds nobody back, not even after a restore.
+        let watermark = (!self.has_ended).then(|| self.floor.unwrap_or(self.watermark));
+        snapshot.add(WATERMARK_STATE, Redistribution::Union, watermark.as_slice())
     }
 
     fn process(&mut self, batch: &mut Batch<T>, out: &mut Output<T>) -> Result<()> {
@@ -295,6 +305,15 @@ impl<T: Data> Operator<T, T> for AssignTimestamps<T> {
     // Watermarks from before are replaced by those made here; only the end passes.
     fn outgoing_watermark(&mut self, watermark: Timestamp) -> Option<Timestamp> {
         (watermark == WATERMARK_MAX).then_some(watermark)
+    }
+
+    fn on_blocked(&mut self, now: Timestamp) {
+        self.last_record = now;
+    }
+
+    fn on_end(&mut self, _: &mut Output<T>) -> Result<()> {
+        self.has_ended = true;
+        Ok(())
     }
 
     fn on_time(&mut self, now: Timestamp, out: &mut Output<T>) -> Result<Timestamp> {

@@ -61,6 +61,7 @@ fn context(io: &tokio::runtime::Handle) -> TaskContext {
         counters: Arc::default(),
         io: io.clone(),
         waker: flott_connector_spi::Waker::noop(),
+        woken: Arc::default(),
         splits: Arc::default(),
     }
 }

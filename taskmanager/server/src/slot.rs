@@ -74,8 +74,8 @@ pub enum SlotEvent {
     },
 }
 
-/// Makes the subtasks of a slot, on its thread: opening a chain may take time.
-pub type MakeSubtasks = Box<dyn FnOnce(&mut dyn FnMut(Subtask)) -> Result<(), (SubtaskId, Error)> + Send>;
+/// Makes a subtask, on the thread of its slot: opening a chain may take time.
+pub type MakeSubtask = Box<dyn FnOnce() -> Result<Subtask> + Send>;
 
 /// A running slot.
 pub struct SlotHandle {
@@ -88,14 +88,14 @@ impl SlotHandle {
     pub fn start(
         number: u32,
         signal: Signal,
-        make: MakeSubtasks,
+        makes: Vec<(SubtaskId, MakeSubtask)>,
         events: impl Fn(SlotEvent) + Send + 'static,
     ) -> Result<Self> {
         let (orders, receiver) = mpsc::channel();
         let slot_signal = signal.clone();
         std::thread::Builder::new()
             .name(format!("slot-{number}"))
-            .spawn(move || run(&slot_signal, make, &receiver, &events))
+            .spawn(move || run(&slot_signal, makes, &receiver, &events))
             .map_err(|error| Error::system(format!("starting the thread of slot {number}: {error}")))?;
         Ok(Self { orders, signal })
     }
@@ -121,28 +121,21 @@ struct Slot<'a> {
     events: &'a dyn Fn(SlotEvent),
 }
 
-fn run(signal: &Signal, make: MakeSubtasks, orders: &mpsc::Receiver<Order>, events: &dyn Fn(SlotEvent)) {
+fn run(
+    signal: &Signal,
+    makes: Vec<(SubtaskId, MakeSubtask)>,
+    orders: &mpsc::Receiver<Order>,
+    events: &dyn Fn(SlotEvent),
+) {
     let mut slot = Slot { subtasks: Vec::new(), events };
-    let made = guard(|| {
-        let mut subtasks = Vec::new();
-        make(&mut |subtask| subtasks.push(subtask)).map(|()| subtasks).map_err(|(subtask, error)| {
-            events(SlotEvent::Failed(subtask, error));
-            Error::system("reported")
-        })
-    });
-    match made {
-        // Most downstream first: vertices are in topological order.
-        Ok(mut subtasks) => {
-            subtasks.sort_by_key(|subtask| std::cmp::Reverse(subtask.cx.subtask.vertex));
-            slot.subtasks = subtasks;
-        }
-        Err(error) if error.message == "reported" => return,
-        Err(error) => {
-            // A panic while opening: it is the chain's, whichever it was.
-            events(SlotEvent::Failed(SubtaskId { vertex: 0, index: 0 }, error));
-            return;
+    for (subtask, make) in makes {
+        match guard(make) {
+            Ok(made) => slot.subtasks.push(made),
+            Err(error) => return events(SlotEvent::Failed(subtask, error)),
         }
     }
+    // Most downstream first: vertices are in topological order.
+    slot.subtasks.sort_by_key(|subtask| std::cmp::Reverse(subtask.cx.subtask.vertex));
     match slot.run(signal, orders) {
         Ok(()) => {
             let unfinished = slot.subtasks.iter().filter(|s| !s.is_finished()).map(|s| s.cx.subtask).collect();
@@ -210,16 +203,13 @@ impl Slot<'_> {
         let deadline = self.subtasks.iter().map(Subtask::next_deadline).min().unwrap_or(Timestamp::MAX);
         let wait = deadline.saturating_sub(now).clamp(0, 1000);
         let before = flott_env::monotonic();
-        let was_notified = signal.wait_until(Some(Duration::from_millis(wait.unsigned_abs())));
+        signal.wait_until(Some(Duration::from_millis(wait.unsigned_abs())));
         let parked = flott_env::monotonic().saturating_sub(before);
         for subtask in &mut self.subtasks {
             if subtask.is_back_pressured {
                 subtask.cx.counters.back_pressured_nanos.add_time(parked);
             } else {
                 subtask.cx.counters.idle_nanos.add_time(parked);
-            }
-            if was_notified {
-                subtask.wake_source();
             }
         }
     }

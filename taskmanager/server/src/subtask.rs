@@ -1,5 +1,6 @@
 //! One subtask: its input, its chain, and the checkpoint that it is part of.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use flott_checkpoint::FileHandle;
@@ -51,9 +52,11 @@ pub enum Step {
 /// Where checkpoints of keyed state build on each other.
 struct Chain {
     files: Vec<FileHandle>,
-    /// The file of the checkpoint under way, and whether it begins a new chain.
+    /// The last checkpoint that was snapshotted, and its files once they are written.
+    last: CheckpointId,
     pending: Option<(CheckpointId, Vec<FileHandle>)>,
-    /// Whether the next snapshot must be whole.
+    /// Whether the next snapshot must be whole. Changes count from the last snapshot, so one can build only on that,
+    /// and only when it is known to be complete.
     needs_base: bool,
     is_incremental: bool,
 }
@@ -79,7 +82,7 @@ pub struct Subtask {
     has_unflushed: bool,
     has_ended: bool,
     is_finished: bool,
-    /// A source that sends nothing more after a stop.
+    /// Nothing is processed after the barrier of a stop.
     is_stopped: bool,
     no_more_splits: bool,
     has_requested_split: bool,
@@ -103,8 +106,13 @@ impl Subtask {
         chain: Option<Vec<FileHandle>>,
     ) -> Result<Self> {
         let is_incremental = cx.config.get(flott_core::config::options::CHECKPOINT_INCREMENTAL)?;
-        let chain =
-            Chain { needs_base: chain.is_none(), files: chain.unwrap_or_default(), pending: None, is_incremental };
+        let chain = Chain {
+            needs_base: chain.is_none(),
+            files: chain.unwrap_or_default(),
+            last: 0,
+            pending: None,
+            is_incremental,
+        };
         Ok(Self {
             cx,
             head,
@@ -182,12 +190,12 @@ impl Subtask {
 
     /// Tells the chain the time.
     pub fn on_time(&mut self, now: Timestamp) -> Result<()> {
-        if self.is_finished || self.has_ended {
+        if self.is_finished || self.has_ended || self.is_stopped {
             self.next_time = Timestamp::MAX;
             return Ok(());
         }
         let mut next = Timestamp::MAX;
-        self.control(Control::Time { now, next: &mut next })?;
+        self.control(Control::Time { now, is_blocked: self.is_back_pressured, next: &mut next })?;
         if next <= now {
             // Whoever is due again at once gets the next millisecond.
             next = now + 1;
@@ -223,6 +231,8 @@ impl Subtask {
             }
             step = Step::Progress;
             self.has_unflushed = true;
+            // What was processed may have asked for a time that is near.
+            self.next_time = self.next_time.min(now + 1);
             if flott_env::monotonic() >= until {
                 break;
             }
@@ -231,7 +241,11 @@ impl Subtask {
     }
 
     fn poll_source(&mut self, now: Timestamp) -> Result<bool> {
-        if self.has_ended || self.is_stopped || self.is_source_waiting || self.next_poll > now {
+        if self.has_ended || self.is_stopped || self.is_source_waiting {
+            return Ok(false);
+        }
+        let was_woken = self.cx.woken.swap(false, Ordering::AcqRel);
+        if self.next_poll > now && !was_woken {
             return Ok(false);
         }
         let Head::Source(source) = &mut self.head else { return Ok(false) };
@@ -261,13 +275,6 @@ impl Subtask {
                 }
                 Ok(false)
             }
-        }
-    }
-
-    /// A pending source may have something to read.
-    pub fn wake_source(&mut self) {
-        if self.is_source() && self.next_poll != 0 {
-            self.next_poll = 0;
         }
     }
 
@@ -303,11 +310,8 @@ impl Subtask {
         if !self.is_source() || self.is_finished {
             return Ok(());
         }
-        if let CheckpointKind::Savepoint { stop: true, drain, .. } = barrier.kind {
-            self.is_stopped = true;
-            if drain {
-                self.end()?;
-            }
+        if let CheckpointKind::Savepoint { stop: true, drain: true, .. } = barrier.kind {
+            self.end()?;
         }
         self.barrier(barrier, Duration::ZERO)
     }
@@ -320,6 +324,12 @@ impl Subtask {
         let needs_base = is_savepoint || self.chain.needs_base || !self.chain.is_incremental || self.chain.is_long();
         let mode = if needs_base { SnapshotMode::Full } else { SnapshotMode::Incremental };
         let mut task = TaskSnapshot::new(mode);
+        self.chain.last = barrier.checkpoint;
+        self.chain.needs_base = true;
+        if let CheckpointKind::Savepoint { stop: true, .. } = barrier.kind {
+            // The restored job begins here: nothing may come out behind this barrier.
+            self.is_stopped = true;
+        }
         self.control(Control::Barrier(&barrier, &mut task))?;
         self.has_unflushed = false;
         self.cx.counters.state_bytes.set(i64::try_from(task.state_bytes).unwrap_or(i64::MAX));
@@ -376,7 +386,7 @@ impl Subtask {
     pub fn completed(&mut self, checkpoint: CheckpointId, is_savepoint: bool, is_last: bool) -> Result<()> {
         match self.chain.pending.take() {
             // A savepoint belongs to the user, so nothing may build on it.
-            Some((pending, files)) if pending == checkpoint && !is_savepoint => {
+            Some((pending, files)) if pending == checkpoint && checkpoint == self.chain.last && !is_savepoint => {
                 self.chain.files = files;
                 self.chain.needs_base = false;
             }

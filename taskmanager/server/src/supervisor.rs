@@ -18,7 +18,7 @@ use flott_core::{Error, Result, ResultExt};
 use flott_operators::Program;
 use flott_proto::Session;
 use flott_proto::client;
-use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
@@ -31,6 +31,10 @@ const CONNECT_PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// How many of the last lines of a worker's standard error are kept for the reason of its end.
 const STDERR_LINES_MAX: usize = 20;
+const STDERR_LINE_BYTES_MAX: u64 = 64 << 10;
+
+/// How long the last lines may take to come after a worker's end.
+const STDERR_WAIT: Duration = Duration::from_secs(1);
 
 /// The names of the environment variables that tell a process that it is a worker, and whose.
 pub mod worker_env {
@@ -181,9 +185,15 @@ impl TaskManager {
 
     async fn serve(&mut self, mut session: Session) -> Result<()> {
         let mut heartbeat = tokio::time::interval(Duration::from_millis(500));
+        let patience = self.options.config.get(options::HEARTBEAT_TIMEOUT)?;
+        let mut heard = flott_env::monotonic();
         loop {
+            if flott_env::monotonic().saturating_sub(heard) > patience {
+                tracing::warn!("nothing was heard of the JobManager for {patience:?}");
+                return Ok(());
+            }
             tokio::select! {
-                message = session.down.recv() => match message {
+                message = session.down.recv() => match message.inspect(|_| heard = flott_env::monotonic()) {
                     Some(Down::Registered { heartbeat_interval_ms }) => {
                         heartbeat = tokio::time::interval(Duration::from_millis(heartbeat_interval_ms.max(10)));
                     }
@@ -208,7 +218,7 @@ impl TaskManager {
                 },
                 _ = heartbeat.tick() => {
                     let beat = Up::Heartbeat { execution: None, metrics: Vec::new() };
-                    if session.up.send(beat).await.is_err() {
+                    if let Err(mpsc::error::TrySendError::Closed(_)) = session.up.try_send(beat) {
                         return Ok(());
                     }
                 }
@@ -318,7 +328,8 @@ impl WorkerProcess {
                 return "stopped".to_owned();
             }
         };
-        let tail = tail.await.unwrap_or_default();
+        // A process that the worker started may hold its standard error open for longer.
+        let tail = tokio::time::timeout(STDERR_WAIT, tail).await.ok().and_then(Result::ok).unwrap_or_default();
         match status {
             Ok(status) if status.success() => "it ended by itself".to_owned(),
             Ok(status) => format!("worker process of TaskManager {} ended: {status}\n{tail}", self.task_manager),
@@ -357,14 +368,20 @@ impl WorkerProcess {
 async fn copy_tail(stderr: Option<tokio::process::ChildStderr>, log: PathBuf) -> String {
     let Some(stderr) = stderr else { return String::new() };
     let mut log = std::fs::File::create(log).ok();
-    let mut lines = BufReader::new(stderr).lines();
-    let mut tail: VecDeque<String> = VecDeque::new();
-    while let Ok(Some(line)) = lines.next_line().await {
+    let mut reader = BufReader::new(stderr);
+    let (mut line, mut tail) = (Vec::new(), VecDeque::new());
+    loop {
+        line.clear();
+        // A line without an end is cut into pieces.
+        let read = (&mut reader).take(STDERR_LINE_BYTES_MAX).read_until(b'\n', &mut line).await;
+        if !matches!(read, Ok(1..)) {
+            break;
+        }
         if let Some(file) = &mut log {
             // A full disk must not stop the worker.
-            let _ = std::io::Write::write_all(file, format!("{line}\n").as_bytes());
+            let _ = std::io::Write::write_all(file, &line);
         }
-        tail.push_back(line);
+        tail.push_back(String::from_utf8_lossy(&line).trim_end().to_owned());
         if tail.len() > STDERR_LINES_MAX {
             tail.pop_front();
         }

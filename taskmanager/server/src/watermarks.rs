@@ -51,11 +51,17 @@ impl Watermarks {
     /// A channel went idle: it no longer holds the others back.
     pub fn on_idle(&mut self, channel: usize) -> Progress {
         self.channels[channel].is_idle = true;
-        if self.channels.iter().all(|channel| channel.is_idle) {
-            let was_idle = std::mem::replace(&mut self.is_idle, true);
-            return if was_idle { Progress::None } else { Progress::Idle };
+        self.become_idle().unwrap_or_else(|| self.advance())
+    }
+
+    /// Whether nothing is left that could move: every channel is idle or has ended, and some are idle.
+    fn become_idle(&mut self) -> Option<Progress> {
+        let is_quiet = |channel: &Channel| channel.is_idle || channel.watermark == WATERMARK_MAX;
+        if !self.channels.iter().any(|channel| channel.is_idle) || !self.channels.iter().all(is_quiet) {
+            return None;
         }
-        self.advance()
+        let was_idle = std::mem::replace(&mut self.is_idle, true);
+        Some(if was_idle { Progress::None } else { Progress::Idle })
     }
 
     /// A channel is active again. Its watermark may be behind; the result waits for it then.
@@ -66,8 +72,8 @@ impl Watermarks {
 
     /// A channel ended: no record of it will be late for anything.
     pub fn on_end(&mut self, channel: usize) -> Progress {
-        self.channels[channel].is_idle = false;
-        self.on_watermark(channel, WATERMARK_MAX)
+        self.channels[channel] = Channel { watermark: WATERMARK_MAX, is_idle: false };
+        self.become_idle().unwrap_or_else(|| self.advance())
     }
 
     fn advance(&mut self) -> Progress {
@@ -107,6 +113,18 @@ mod tests {
         assert_eq!(watermarks.on_active(1), Progress::Active);
         assert_eq!(watermarks.on_watermark(1, 7), Progress::None);
         assert_eq!(watermarks.on_watermark(1, 12), Progress::Watermark(12));
+    }
+
+    #[test]
+    fn ended_channels_do_not_hide_that_the_rest_is_idle() {
+        let mut watermarks = Watermarks::new(3);
+        watermarks.on_end(0);
+        assert_eq!(watermarks.on_idle(1), Progress::None);
+        assert_eq!(watermarks.on_idle(2), Progress::Idle);
+        assert_eq!(watermarks.on_active(2), Progress::Active);
+        assert_eq!(watermarks.on_watermark(2, 4), Progress::Watermark(4));
+        assert_eq!(watermarks.on_end(2), Progress::Idle);
+        assert_eq!(watermarks.on_end(1), Progress::None);
     }
 
     #[test]

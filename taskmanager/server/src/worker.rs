@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use flott_checkpoint::{FileHandle, Store, SubtaskSnapshot};
@@ -22,7 +23,7 @@ use flott_telemetry::TaskCounters;
 use tokio::sync::mpsc;
 
 use crate::gate::InputGate;
-use crate::slot::{MakeSubtasks, Order, SlotEvent, SlotHandle};
+use crate::slot::{MakeSubtask, Order, SlotEvent, SlotHandle};
 use crate::subtask::{Report, Subtask};
 use crate::supervisor::JobManagerLink;
 use crate::{restore, upload};
@@ -54,6 +55,7 @@ enum Event {
 /// Runs a worker until its session ends.
 pub async fn run_worker(options: WorkerOptions) -> Result<()> {
     let config = &options.program.job_graph.config;
+    let patience = config.get(options::HEARTBEAT_TIMEOUT)?;
     let io = tokio::runtime::Handle::current();
     let plane = match &options.data_hosts {
         Some((bind, _)) => {
@@ -98,20 +100,25 @@ pub async fn run_worker(options: WorkerOptions) -> Result<()> {
         has_failed: false,
     };
     let mut heartbeat = tokio::time::interval(Duration::from_millis(500));
+    let mut heard = flott_env::monotonic();
     loop {
+        if flott_env::monotonic().saturating_sub(heard) > patience {
+            return Err(Error::system(format!("nothing was heard of the JobManager for {patience:?}")));
+        }
         let outcome = tokio::select! {
-            message = down.recv() => match message {
+            message = down.recv() => match message.inspect(|_| heard = flott_env::monotonic()) {
                 Some(Down::Registered { heartbeat_interval_ms }) => {
                     heartbeat = tokio::time::interval(Duration::from_millis(heartbeat_interval_ms.max(10)));
                     Ok(())
                 }
                 Some(Down::Refused(error)) => return Err(error),
+                Some(Down::Heartbeat) => Ok(()),
                 Some(message) => worker.obey(message).await,
                 None => return Ok(()),
             },
             Some(event) = received.recv() => worker.on_event(event).await,
             failure = &mut failure, if !worker.has_failed => worker.on_network_failure(failure.error).await,
-            _ = heartbeat.tick() => worker.heartbeat().await,
+            _ = heartbeat.tick() => worker.heartbeat(),
         };
         if outcome.is_err() {
             // Nobody listens any more.
@@ -150,9 +157,13 @@ impl Worker {
         self.tell(Up::TaskStatus { execution: self.execution, subtask, status, error }).await
     }
 
-    async fn heartbeat(&self) -> Result<(), SessionClosed> {
+    /// A sign of life. It is left out where nothing moves: waiting for room would hide that the JobManager is gone.
+    fn heartbeat(&self) -> Result<(), SessionClosed> {
         let metrics = self.counters.iter().map(|(subtask, counters)| counters.snapshot(*subtask)).collect();
-        self.tell(Up::Heartbeat { execution: Some(self.execution), metrics }).await
+        match self.up.try_send(Up::Heartbeat { execution: Some(self.execution), metrics }) {
+            Err(mpsc::error::TrySendError::Closed(_)) => Err(SessionClosed),
+            _ => Ok(()),
+        }
     }
 
     fn order_all(&self, make: impl Fn() -> Order) {
@@ -327,16 +338,14 @@ impl Worker {
             tasks_by_slot.entry(task.slot).or_default().push(prepared);
         }
         for (number, tasks) in tasks_by_slot {
-            let program = Arc::clone(&self.program);
-            let make: MakeSubtasks = Box::new(move |add| {
-                for task in tasks {
-                    let subtask = task.cx.subtask;
-                    add(task.build(&program).map_err(|error| (subtask, error))?);
-                }
-                Ok(())
+            let makes = tasks.into_iter().map(|task| {
+                let (subtask, program) = (task.cx.subtask, Arc::clone(&self.program));
+                let make: MakeSubtask = Box::new(move || task.build(&program));
+                (subtask, make)
             });
+            let makes = makes.collect();
             let events = self.events.clone();
-            let handle = SlotHandle::start(number, signals[&number].clone(), make, move |event| {
+            let handle = SlotHandle::start(number, signals[&number].clone(), makes, move |event| {
                 // The slot waits while the worker is busy; a worker that is gone hears nothing.
                 let _ = events.blocking_send(Event::Slot(event));
             })?;
@@ -356,6 +365,8 @@ impl Worker {
         let vertex = &self.program.job_graph.vertices[task.subtask.vertex as usize];
         let counters = Arc::new(TaskCounters::default());
         self.counters.insert(task.subtask, Arc::clone(&counters));
+        let woken = Arc::new(AtomicBool::new(false));
+        let is_woken = Arc::clone(&woken);
         let cx = TaskContext {
             job: self.execution.job,
             generation: self.execution.generation,
@@ -366,7 +377,11 @@ impl Worker {
             config: deployment.config.clone(),
             counters,
             io: tokio::runtime::Handle::current(),
-            waker: Waker::new(move || signal.notify()),
+            waker: Waker::new(move || {
+                is_woken.store(true, Ordering::Release);
+                signal.notify();
+            }),
+            woken,
             splits: Arc::default(),
         };
         PreparedTask {

@@ -2,6 +2,7 @@
 //! the table again, so it is never part of a snapshot.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use flott_core::time::Timestamp;
 
@@ -27,6 +28,18 @@ impl TimeIndex {
     /// Notes that something is due at `time` for the key with this hash.
     pub fn insert(&mut self, time: Timestamp, hash: u64) {
         self.due.entry(time).or_default().push(hash);
+    }
+
+    /// Takes back one note of `hash` at `time`.
+    pub fn remove(&mut self, time: Timestamp, hash: u64) {
+        if let Entry::Occupied(mut hashes) = self.due.entry(time) {
+            if let Some(position) = hashes.get().iter().position(|noted| *noted == hash) {
+                hashes.get_mut().remove(position);
+            }
+            if hashes.get().is_empty() {
+                hashes.remove();
+            }
+        }
     }
 
     /// The earliest time at which something is due.

@@ -365,6 +365,7 @@ impl World {
                 location,
                 manifest_sha256,
                 is_savepoint: manifest.is_savepoint,
+                ends_job: false,
                 triggered_ms: manifest.triggered_ms,
                 completed_ms: self.now_ms,
                 bytes_written: manifest.bytes_written(),

@@ -93,15 +93,15 @@ impl Folder for LocalFolder {
         sync_folders(parts.iter().map(|part| &part.staged))
     }
 
-    fn commit(&mut self, parts: &[ClosedPart]) -> Result<()> {
+    fn commit(&mut self, parts: &[ClosedPart], names: &PartNames) -> Result<()> {
         for part in parts {
-            commit(part)?;
+            commit(part, names)?;
         }
         sync_folders(parts.iter().map(|part| &part.target))
     }
 }
 
-fn commit(part: &ClosedPart) -> Result<()> {
+fn commit(part: &ClosedPart, names: &PartNames) -> Result<()> {
     let (FilePath::Local(staged), FilePath::Local(target)) = (&part.staged, &part.target) else {
         return Err(Error::input(format!(
             "the part {} was written to an object store, and the sink writes to a local folder now: restore with the old path",
@@ -118,10 +118,14 @@ fn commit(part: &ClosedPart) -> Result<()> {
         Ok(_) if target_exists => Err(Error::input(format!(
             "{target} exists already, and is not overwritten: move it away; its part waits as {staged}"
         ))),
-        Ok(_) => fs::rename(staged, target).map_err(|error| local_error(target, &error)),
+        Ok(_) => match fs::rename(staged, target) {
+            // A zombie of an earlier execution may commit at the same time: either way it is done.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && fs::exists(target).unwrap_or(false) => Ok(()),
+            renamed => renamed.map_err(|error| local_error(target, &error)),
+        },
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(local_error(staged, &error)),
         Err(_) if target_exists => Ok(()),
-        Err(_) => Err(part.lost()),
+        Err(_) => part.missing(names),
     }
 }
 

@@ -11,7 +11,7 @@ use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 use tokio::io::AsyncWriteExt;
 
-use crate::sink::part::{ClosedPart, Folder, OpenPart};
+use crate::sink::part::{ClosedPart, Folder, OpenPart, PartNames};
 use crate::system::{FilePath, object_error, object_key};
 
 /// A part up to this size is one request; a larger one is uploaded in pieces of it.
@@ -64,23 +64,23 @@ impl Folder for ObjectFolder {
         Ok(())
     }
 
-    fn commit(&mut self, parts: &[ClosedPart]) -> Result<()> {
+    fn commit(&mut self, parts: &[ClosedPart], names: &PartNames) -> Result<()> {
         let (objects, store) = (&*self.objects, self.store.as_str());
         let commits = stream::iter(parts.iter().map(Ok))
-            .try_for_each_concurrent(COMMITS_MAX, |part| commit(objects, store, part));
+            .try_for_each_concurrent(COMMITS_MAX, |part| commit(objects, store, part, names));
         self.io.block_on(commits)
     }
 }
 
 /// Copying again what was copied before changes nothing, since no name is used twice.
-async fn commit(objects: &dyn ObjectStore, store: &str, part: &ClosedPart) -> Result<()> {
+async fn commit(objects: &dyn ObjectStore, store: &str, part: &ClosedPart, names: &PartNames) -> Result<()> {
     let (staged, target) = (key_in(store, part, &part.staged)?, key_in(store, part, &part.target)?);
     match objects.copy(&staged, &target).await {
         Ok(()) => {}
         Err(object_store::Error::NotFound { .. }) => {
             return match objects.head(&target).await {
                 Ok(_) => Ok(()),
-                Err(object_store::Error::NotFound { .. }) => Err(part.lost()),
+                Err(object_store::Error::NotFound { .. }) => part.missing(names),
                 Err(error) => Err(object_error(&part.target, &error)),
             };
         }

@@ -43,12 +43,17 @@ impl ClosedPart {
         Ok(part)
     }
 
-    /// The error if neither name exists.
-    pub(crate) fn lost(&self) -> Error {
-        Error::input(format!(
+    /// What it means that neither name exists. A part of another job was committed when that job stopped with the
+    /// savepoint that this one began with, and has been taken away since. A part of this job is lost.
+    pub(crate) fn missing(&self, names: &PartNames) -> Result<()> {
+        if !self.target.to_string().contains(&names.job.to_string()) {
+            tracing::warn!(part = %self.target, "a part that an earlier job committed is not there any more");
+            return Ok(());
+        }
+        Err(Error::input(format!(
             "{} was written and is to become visible now, but it is gone, and so is {}: its records are lost, or were moved away after an earlier commit; restore a checkpoint whose parts exist",
             self.target, self.staged
-        ))
+        )))
     }
 }
 
@@ -109,8 +114,8 @@ pub(crate) trait Folder: Send {
     /// Makes the names of closed parts durable.
     fn sync(&mut self, parts: &[ClosedPart]) -> Result<()>;
 
-    /// Makes closed parts visible. Repeatable.
-    fn commit(&mut self, parts: &[ClosedPart]) -> Result<()>;
+    /// Makes closed parts visible. Repeatable. `names` are those of the writer.
+    fn commit(&mut self, parts: &[ClosedPart], names: &PartNames) -> Result<()>;
 }
 
 /// A part that is being written. Dropped without being closed, it leaves nothing behind.

@@ -148,7 +148,7 @@ impl<T: Data> SinkWriter<T> for FileWriter<T> {
     fn commit(&mut self, _checkpoint: CheckpointId, committables: Vec<Committable>) -> Result<()> {
         let parts: Vec<ClosedPart> =
             committables.iter().map(|committable| ClosedPart::decode(committable)).collect::<Result<_>>()?;
-        self.folder.commit(&parts)
+        self.folder.commit(&parts, &self.names)
     }
 
     fn deadline(&self) -> Option<Timestamp> {

@@ -57,6 +57,7 @@ impl Bed {
                     location: checkpoint.location.clone(),
                     manifest_sha256: "hash".into(),
                     is_savepoint: manifest.is_savepoint,
+                    ends_job: false,
                     triggered_ms: manifest.triggered_ms,
                     completed_ms: self.now_ms,
                     bytes_written: 0,

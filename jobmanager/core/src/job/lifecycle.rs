@@ -84,6 +84,10 @@ impl Job {
             Ok(restore) => {
                 self.phase = Phase::Waiting { since_ms: ctx.now_ms, restore: Some(restore), shortage: None };
             }
+            // What is damaged or missing stays so; a store that does not answer may be back soon.
+            Err(error) if error.kind == ErrorKind::System => {
+                self.fail_without_workers(ctx, Failure::from(error.context(name)));
+            }
             Err(error) => self.end_with(ctx, error.context(name)),
         }
     }

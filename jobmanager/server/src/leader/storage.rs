@@ -80,6 +80,7 @@ fn completed(location: String, manifest_sha256: String, manifest: &Manifest) -> 
         location,
         manifest_sha256,
         is_savepoint: manifest.is_savepoint,
+        ends_job: false,
         triggered_ms: manifest.triggered_ms,
         // The wall clock may have been set back since.
         completed_ms: flott_env::now_ms().max(manifest.triggered_ms),

@@ -22,7 +22,7 @@ use crate::context::TaskContext;
 use crate::key::{KeyExtractor, ensure_hashes};
 use crate::operator::{OpenContext, Operator, OperatorSnapshot, StateVisitor};
 use crate::push::Output;
-use crate::timestamps::WATERMARK_STATE;
+use crate::timestamps::{WATERMARK_STATE, restored_watermark};
 
 /// Runs a [`WindowFunction`] over aligned windows.
 pub struct AlignedWindowOperator<K, T, Out, F: WindowFunction<K, T, Out>> {
@@ -176,6 +176,8 @@ where
                     self.index(hash, window);
                 }
             }
+            // With gaps between windows a record may be in none, and in time all the same.
+            let is_late = is_late && is_event_time && self.options.cleanup_time(timestamp) <= self.time;
             if is_late && let Some(row) = row {
                 self.late.add(row, timestamp);
             }
@@ -186,8 +188,10 @@ where
     }
 
     fn open(&mut self, cx: &mut OpenContext<'_>) -> Result<()> {
-        let watermarks: Vec<Timestamp> = cx.restored.take_state(cx.operator, WATERMARK_STATE)?;
-        self.time = watermarks.into_iter().min().unwrap_or(WATERMARK_MIN);
+        let restored = restored_watermark(cx)?;
+        if self.options.time == WindowTime::Event {
+            self.time = restored;
+        }
         Ok(())
     }
 

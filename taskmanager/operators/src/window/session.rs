@@ -23,7 +23,7 @@ use crate::context::TaskContext;
 use crate::key::{KeyExtractor, ensure_hashes};
 use crate::operator::{OpenContext, Operator, OperatorSnapshot, StateVisitor};
 use crate::push::Output;
-use crate::timestamps::WATERMARK_STATE;
+use crate::timestamps::{WATERMARK_STATE, restored_watermark};
 
 /// A session that has not been cleaned up.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -31,6 +31,22 @@ pub struct Session<S> {
     window: TimeWindow,
     state: S,
     has_fired: bool,
+    /// The time at which the index has the session, if that is not its own [`next_time`](Session::next_time): a session
+    /// that grows keeps its place and is looked at too early once, instead of being noted with every record.
+    #[serde(skip)]
+    noted: Option<Timestamp>,
+}
+
+impl<S> Session<S> {
+    /// When something is due for it: its result, then its end.
+    fn next_time(&self, options: &WindowOptions) -> Timestamp {
+        let end = self.window.max_timestamp();
+        if self.has_fired { options.cleanup_time(end) } else { end }
+    }
+
+    fn noted_time(&self, options: &WindowOptions) -> Timestamp {
+        self.noted.unwrap_or_else(|| self.next_time(options))
+    }
 }
 
 /// Runs a [`WindowFunction`] over session windows.
@@ -87,9 +103,9 @@ where
     fn fire(&mut self, out: &mut Output<Out>) -> Result<()> {
         while let Some((time, hashes)) = self.due.pop_until(self.time) {
             for hash in hashes {
-                // Two keys may share a hash: each look takes the next key that is due.
-                while let Some(key) = self.due_key(hash, time) {
-                    self.fire_key(hash, &key)?;
+                // Two keys may share a hash: each look takes the next key that is noted for this time.
+                while let Some(key) = self.noted_key(hash, time) {
+                    self.wake_key(hash, &key, time)?;
                 }
                 if self.buffer.len() >= Batch::<Out>::ROWS_MAX {
                     out.push(&mut self.buffer)?;
@@ -99,40 +115,35 @@ where
         out.push(&mut self.buffer)
     }
 
-    fn due_key(&self, hash: u64, time: Timestamp) -> Option<K> {
-        let is_due = |session: &Session<F::State>| {
-            let end = session.window.max_timestamp();
-            (!session.has_fired && end <= time) || self.options.cleanup_time(end) <= time
-        };
+    fn noted_key(&self, hash: u64, time: Timestamp) -> Option<K> {
         let mut keys = self.table.find_by_hash(hash, &());
-        keys.find(|(_, sessions)| sessions.iter().any(is_due)).map(|(key, _)| key.clone())
+        let options = &self.options;
+        keys.find(|(_, sessions)| sessions.iter().any(|session| session.noted_time(options) <= time))
+            .map(|(key, _)| key.clone())
     }
 
-    fn fire_key(&mut self, hash: u64, key: &K) -> Result<()> {
+    /// Does what is due at `time` for the sessions that are noted for it, and notes when to look at them next.
+    fn wake_key(&mut self, hash: u64, key: &K, time: Timestamp) -> Result<()> {
         let Some(sessions) = self.table.get_mut(hash, key, &()) else { return Ok(()) };
-        for session in sessions.iter_mut() {
+        let options = &self.options;
+        for session in sessions.iter_mut().filter(|session| session.noted_time(options) <= time) {
+            session.noted = None;
             let end = session.window.max_timestamp();
-            if !session.has_fired && end <= self.time {
+            if !session.has_fired && end <= time {
                 session.has_fired = true;
                 self.function.results(key, session.window, &session.state, &mut self.buffer.rows)?;
                 self.buffer.timestamps.resize(self.buffer.rows.len(), end);
             }
+            let next = session.next_time(options);
+            if next > time {
+                self.due.insert(next, hash);
+            }
         }
-        let options = &self.options;
-        sessions.retain(|session| options.cleanup_time(session.window.max_timestamp()) > self.time);
+        sessions.retain(|session| !session.has_fired || session.next_time(options) > time);
         if sessions.is_empty() {
             self.table.remove(hash, key, &());
         }
         Ok(())
-    }
-
-    fn index(&mut self, hash: u64, window: TimeWindow) {
-        let end = window.max_timestamp();
-        self.due.insert(end, hash);
-        let cleanup = self.options.cleanup_time(end);
-        if cleanup > end {
-            self.due.insert(cleanup, hash);
-        }
     }
 
     /// Adds a record to the sessions of its key. Returns it if it is late for all of them.
@@ -152,9 +163,12 @@ where
         let sessions = self.table.get_or_insert_with(hash, key, (), Vec::new);
         let first = sessions.partition_point(|session| session.window.end < window.start);
         let mut merged: Option<F::State> = None;
+        let mut noted: Option<Timestamp> = None;
         while first < sessions.len() && sessions[first].window.intersects(window) {
             let session = sessions.remove(first);
             window = window.cover(session.window);
+            let time = session.noted_time(&self.options);
+            noted = Some(noted.map_or(time, |earlier| earlier.min(time)));
             match &mut merged {
                 Some(state) => function.merge(state, session.state),
                 None => merged = Some(session.state),
@@ -173,8 +187,13 @@ where
             function.results(key, window, &state, &mut self.buffer.rows)?;
             self.buffer.timestamps.resize(self.buffer.rows.len(), window.max_timestamp());
         }
-        sessions.insert(first, Session { window, state, has_fired: is_due });
-        self.index(hash, window);
+        let mut session = Session { window, state, has_fired: is_due, noted: None };
+        let next = session.next_time(&self.options);
+        match noted {
+            Some(time) if time > self.time && time <= next => session.noted = Some(time),
+            _ => self.due.insert(next, hash),
+        }
+        sessions.insert(first, session);
         Ok(None)
     }
 }
@@ -207,8 +226,10 @@ where
     }
 
     fn open(&mut self, cx: &mut OpenContext<'_>) -> Result<()> {
-        let watermarks: Vec<Timestamp> = cx.restored.take_state(cx.operator, WATERMARK_STATE)?;
-        self.time = watermarks.into_iter().min().unwrap_or(WATERMARK_MIN);
+        let restored = restored_watermark(cx)?;
+        if self.options.time == WindowTime::Event {
+            self.time = restored;
+        }
         Ok(())
     }
 
@@ -217,12 +238,10 @@ where
     }
 
     fn restored(&mut self) -> Result<()> {
-        let windows: Vec<(u64, TimeWindow)> = self
-            .table
-            .iter()
-            .flat_map(|(key, (), sessions)| sessions.iter().map(|session| (stable_hash(key), session.window)))
-            .collect();
-        windows.into_iter().for_each(|(hash, window)| self.index(hash, window));
+        for (key, (), sessions) in self.table.iter() {
+            let hash = stable_hash(key);
+            sessions.iter().for_each(|session| self.due.insert(session.next_time(&self.options), hash));
+        }
         Ok(())
     }
 
