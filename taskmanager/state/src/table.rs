@@ -1,7 +1,7 @@
 //! A table of keyed state that knows what changed since the last checkpoint.
 //!
 //! Invariants:
-//! - `entry.epoch == table.epoch` exactly if the entry was written since the last freeze; it is then in its
+//! - `entry.epoch() == table.epoch` exactly if the entry was written since the last freeze; it is then in its
 //!   group's `dirty` list, unless the group is not tracked.
 //! - While a group is frozen, its entries with an older epoch still have the value that they had at the
 //!   freeze. Whoever changes or removes such an entry writes it to the group's `written` first.
@@ -37,14 +37,29 @@ impl Namespace for i64 {
     }
 }
 
+/// The bit of [`Entry::epoch`] that says that an earlier snapshot holds the entry, so that its removal must be recorded.
+const PERSISTED: u32 = 1 << 31;
+
+/// Small, since the table is as fast as it fits into the caches: the hash is computed again where it is needed.
 struct Entry<K, N, V> {
-    hash: u64,
     epoch: u32,
-    /// Whether an earlier snapshot holds it, so that its removal must be recorded.
-    is_persisted: bool,
     key: K,
     namespace: N,
     value: V,
+}
+
+impl<K: Data, N: Namespace, V> Entry<K, N, V> {
+    fn hash(&self) -> u64 {
+        self.namespace.mix(stable_hash(&self.key))
+    }
+
+    fn epoch(&self) -> u32 {
+        self.epoch & !PERSISTED
+    }
+
+    fn is_persisted(&self) -> bool {
+        self.epoch & PERSISTED != 0
+    }
 }
 
 /// What a group still has to write for the snapshot under way.
@@ -55,8 +70,8 @@ enum Frozen {
     Everything,
 }
 
-struct Group<K, N, V> {
-    table: HashTable<Entry<K, N, V>>,
+/// What changed in a group, apart from its table, which every access touches.
+struct Changes<K, N> {
     is_tracked: bool,
     dirty: Vec<u64>,
     removed: Vec<(K, N)>,
@@ -68,10 +83,9 @@ struct Group<K, N, V> {
     written_entries: u64,
 }
 
-impl<K, N, V> Default for Group<K, N, V> {
+impl<K, N> Default for Changes<K, N> {
     fn default() -> Self {
         Self {
-            table: HashTable::new(),
             is_tracked: false,
             dirty: Vec::new(),
             removed: Vec::new(),
@@ -84,14 +98,51 @@ impl<K, N, V> Default for Group<K, N, V> {
     }
 }
 
+impl<K: Data, N: Namespace> Changes<K, N> {
+    /// Notes the first change of an entry since the last freeze; `epoch` is the current one.
+    #[inline(never)]
+    fn first_change<V: Data>(&mut self, entry: &mut Entry<K, N, V>, hash: u64, epoch: u32, error: &mut Option<Error>) {
+        self.save(entry, epoch, error);
+        entry.epoch = epoch | PERSISTED;
+        if self.is_tracked {
+            self.dirty.push(hash);
+        }
+    }
+
+    /// Writes an entry that the snapshot under way still needs, before it changes or goes.
+    fn save<V: Data>(&mut self, entry: &Entry<K, N, V>, epoch: u32, error: &mut Option<Error>) {
+        let is_needed = match self.frozen {
+            Frozen::Nothing => false,
+            Frozen::Everything => entry.epoch() != epoch,
+            Frozen::Changes => entry.epoch() == epoch - 1,
+        };
+        if is_needed {
+            self.written_entries += 1;
+            if let Err(failure) = put(entry, &mut self.written) {
+                error.get_or_insert(failure);
+            }
+        }
+    }
+
+    /// How many entries the snapshot under way has left to write, given the size of the table.
+    fn cost(&self, entries: usize) -> usize {
+        match self.frozen {
+            Frozen::Nothing => 0,
+            Frozen::Everything => entries,
+            Frozen::Changes => self.frozen_dirty.len(),
+        }
+    }
+}
+
 /// State of type `V` for every key and namespace of a range of key groups.
 pub struct KeyedTable<K, N, V> {
     name: String,
     range: KeyGroupRange,
     max_parallelism: u32,
-    groups: Vec<Group<K, N, V>>,
+    tables: Vec<HashTable<Entry<K, N, V>>>,
+    changes: Vec<Changes<K, N>>,
     epoch: u32,
-    /// The next group to drain; `groups.len()` when no snapshot is under way.
+    /// The next group to drain; the number of groups when no snapshot is under way.
     draining: usize,
     /// The next of its frozen changes to drain.
     draining_change: usize,
@@ -101,11 +152,20 @@ pub struct KeyedTable<K, N, V> {
 impl<K: Data + Eq, N: Namespace, V: Data> KeyedTable<K, N, V> {
     /// An empty table for the key groups of `range`.
     pub fn new(name: impl Into<String>, range: KeyGroupRange, max_parallelism: u32) -> Self {
-        let groups: Vec<_> = (0..range.len()).map(|_| Group::default()).collect();
-        let draining = groups.len();
-        Self { name: name.into(), range, max_parallelism, groups, epoch: 1, draining, draining_change: 0, error: None }
+        Self {
+            name: name.into(),
+            range,
+            max_parallelism,
+            tables: (0..range.len()).map(|_| HashTable::new()).collect(),
+            changes: (0..range.len()).map(|_| Changes::default()).collect(),
+            epoch: 1,
+            draining: range.len(),
+            draining_change: 0,
+            error: None,
+        }
     }
 
+    #[inline]
     fn group_index(&self, hash: u64) -> usize {
         let group = u32::from(group_of(hash, self.max_parallelism));
         debug_assert!(self.range.contains(group as KeyGroup), "a key of another subtask");
@@ -114,7 +174,7 @@ impl<K: Data + Eq, N: Namespace, V: Data> KeyedTable<K, N, V> {
 
     /// The number of entries.
     pub fn len(&self) -> usize {
-        self.groups.iter().map(|group| group.table.len()).sum()
+        self.tables.iter().map(HashTable::len).sum()
     }
 
     /// Whether there are no entries.
@@ -125,10 +185,8 @@ impl<K: Data + Eq, N: Namespace, V: Data> KeyedTable<K, N, V> {
     /// The value of a key whose stable hash is `hash`.
     #[inline]
     pub fn get(&self, hash: u64, key: &K, namespace: &N) -> Option<&V> {
-        let mixed = namespace.mix(hash);
-        self.groups[self.group_index(hash)]
-            .table
-            .find(mixed, |entry| entry.key == *key && entry.namespace == *namespace)
+        self.tables[self.group_index(hash)]
+            .find(namespace.mix(hash), |entry| entry.key == *key && entry.namespace == *namespace)
             .map(|entry| &entry.value)
     }
 
@@ -137,11 +195,9 @@ impl<K: Data + Eq, N: Namespace, V: Data> KeyedTable<K, N, V> {
     pub fn get_mut(&mut self, hash: u64, key: &K, namespace: &N) -> Option<&mut V> {
         let mixed = namespace.mix(hash);
         let index = self.group_index(hash);
-        let Group { table, is_tracked, dirty, frozen, written, written_entries, .. } = &mut self.groups[index];
-        let entry = table.find_mut(mixed, |entry| entry.key == *key && entry.namespace == *namespace)?;
-        if entry.epoch != self.epoch {
-            let mut preimage = PreImage { frozen: *frozen, epoch: self.epoch, written, written_entries };
-            first_change(entry, &mut preimage, &mut self.error, *is_tracked, dirty);
+        let entry = self.tables[index].find_mut(mixed, |entry| entry.key == *key && entry.namespace == *namespace)?;
+        if entry.epoch() != self.epoch {
+            self.changes[index].first_change(entry, mixed, self.epoch, &mut self.error);
         }
         Some(&mut entry.value)
     }
@@ -151,28 +207,22 @@ impl<K: Data + Eq, N: Namespace, V: Data> KeyedTable<K, N, V> {
     pub fn get_or_insert_with(&mut self, hash: u64, key: &K, namespace: N, make: impl FnOnce() -> V) -> &mut V {
         let mixed = namespace.mix(hash);
         let index = self.group_index(hash);
-        let epoch = self.epoch;
-        let Group { table, is_tracked, dirty, frozen, written, written_entries, .. } = &mut self.groups[index];
-        let slot = table.entry(
-            mixed,
-            |entry| entry.hash == mixed && entry.key == *key && entry.namespace == namespace,
-            |entry| entry.hash,
-        );
+        let slot =
+            self.tables[index].entry(mixed, |entry| entry.key == *key && entry.namespace == namespace, Entry::hash);
         match slot {
             Slot::Occupied(occupied) => {
                 let entry = occupied.into_mut();
-                if entry.epoch != epoch {
-                    let mut preimage = PreImage { frozen: *frozen, epoch, written, written_entries };
-                    first_change(entry, &mut preimage, &mut self.error, *is_tracked, dirty);
+                if entry.epoch() != self.epoch {
+                    self.changes[index].first_change(entry, mixed, self.epoch, &mut self.error);
                 }
                 &mut entry.value
             }
             Slot::Vacant(vacant) => {
-                if *is_tracked {
-                    dirty.push(mixed);
+                let changes = &mut self.changes[index];
+                if changes.is_tracked {
+                    changes.dirty.push(mixed);
                 }
-                let entry =
-                    Entry { hash: mixed, epoch, is_persisted: false, key: key.clone(), namespace, value: make() };
+                let entry = Entry { epoch: self.epoch, key: key.clone(), namespace, value: make() };
                 &mut vacant.insert(entry).into_mut().value
             }
         }
@@ -198,7 +248,7 @@ impl<K: Data + Eq, N: Namespace, V: Data> KeyedTable<K, N, V> {
     pub fn take_by_hash(&mut self, hash: u64, namespace: &N) -> Option<(K, V)> {
         let mixed = namespace.mix(hash);
         let index = self.group_index(hash);
-        self.remove_where(index, mixed, |entry| entry.hash == mixed && entry.namespace == *namespace)
+        self.remove_where(index, mixed, |entry| entry.namespace == *namespace && entry.hash() == mixed)
             .map(|(key, _, value)| (key, value))
     }
 
@@ -206,87 +256,74 @@ impl<K: Data + Eq, N: Namespace, V: Data> KeyedTable<K, N, V> {
         &mut self,
         index: usize,
         mixed: u64,
-        mut matches: impl FnMut(&Entry<K, N, V>) -> bool,
+        matches: impl FnMut(&Entry<K, N, V>) -> bool,
     ) -> Option<(K, N, V)> {
-        let epoch = self.epoch;
-        let Group { table, is_tracked, removed, frozen, written, written_entries, .. } = &mut self.groups[index];
-        let occupied = table.find_entry(mixed, |entry| matches(entry)).ok()?;
-        let (entry, _) = occupied.remove();
-        PreImage { frozen: *frozen, epoch, written, written_entries }.write(&entry, &mut self.error);
-        if *is_tracked && (entry.is_persisted || entry.epoch != epoch) {
-            removed.push((entry.key.clone(), entry.namespace.clone()));
+        let (table, changes) = (&mut self.tables[index], &mut self.changes[index]);
+        let (entry, _) = table.find_entry(mixed, matches).ok()?.remove();
+        changes.save(&entry, self.epoch, &mut self.error);
+        if changes.is_tracked && (entry.is_persisted() || entry.epoch() != self.epoch) {
+            changes.removed.push((entry.key.clone(), entry.namespace.clone()));
         }
         if table.len() * 4 < table.capacity() && table.capacity() > 8 {
             // Closed windows and sessions are nobody's: give their memory back.
-            table.shrink_to(table.len() * 2, |entry| entry.hash);
+            table.shrink_to(table.len() * 2, Entry::hash);
         }
-        self.bound_lists(index);
+        if changes.is_tracked && changes.dirty.len() + changes.removed.len() > 2 * table.len() + 4096 {
+            // When the lists of changes outgrow the table, a base is cheaper than they are.
+            changes.is_tracked = false;
+            changes.dirty = Vec::new();
+            changes.removed = Vec::new();
+        }
         Some((entry.key, entry.namespace, entry.value))
     }
 
     /// The values of `namespace` whose keys have the stable hash `hash`.
     pub fn find_by_hash(&self, hash: u64, namespace: &N) -> impl Iterator<Item = (&K, &V)> {
         let mixed = namespace.mix(hash);
-        self.groups[self.group_index(hash)]
-            .table
+        self.tables[self.group_index(hash)]
             .iter_hash(mixed)
-            .filter(move |entry| entry.hash == mixed && entry.namespace == *namespace)
+            .filter(move |entry| entry.namespace == *namespace && entry.hash() == mixed)
             .map(|entry| (&entry.key, &entry.value))
     }
 
     /// All entries, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &N, &V)> {
-        self.groups
-            .iter()
-            .flat_map(|group| group.table.iter())
-            .map(|entry| (&entry.key, &entry.namespace, &entry.value))
-    }
-
-    /// When the lists of changes outgrow the table, a base is cheaper than they are.
-    fn bound_lists(&mut self, index: usize) {
-        let group = &mut self.groups[index];
-        if group.is_tracked && group.dirty.len() + group.removed.len() > 2 * group.table.len() + 4096 {
-            group.is_tracked = false;
-            group.dirty = Vec::new();
-            group.removed = Vec::new();
-        }
+        self.tables.iter().flatten().map(|entry| (&entry.key, &entry.namespace, &entry.value))
     }
 
     fn drain_group(&mut self, index: usize, entries_max: usize, out: &mut SnapshotWriter) -> Result<bool> {
         let epoch = self.epoch;
-        let group = &mut self.groups[index];
-        let mut entries = 0;
-        match group.frozen {
+        let (table, changes) = (&self.tables[index], &mut self.changes[index]);
+        match changes.frozen {
             Frozen::Nothing => return Ok(true),
             Frozen::Everything => {
-                for entry in group.table.iter().filter(|entry| entry.epoch != epoch) {
-                    put(entry, &mut group.written)?;
-                    entries += 1;
+                for entry in table.iter().filter(|entry| entry.epoch() != epoch) {
+                    put(entry, &mut changes.written)?;
+                    changes.written_entries += 1;
                 }
             }
             Frozen::Changes => {
                 let from = self.draining_change;
-                let until = group.frozen_dirty.len().min(from + entries_max);
-                for &hash in &group.frozen_dirty[from..until] {
-                    let same = group.table.iter_hash(hash);
-                    for entry in same.filter(|entry| entry.hash == hash && entry.epoch == epoch - 1) {
-                        put(entry, &mut group.written)?;
-                        entries += 1;
+                let until = changes.frozen_dirty.len().min(from + entries_max);
+                for &hash in &changes.frozen_dirty[from..until] {
+                    let same = table.iter_hash(hash);
+                    for entry in same.filter(|entry| entry.epoch() == epoch - 1 && entry.hash() == hash) {
+                        put(entry, &mut changes.written)?;
+                        changes.written_entries += 1;
                     }
                 }
-                if until < group.frozen_dirty.len() {
-                    group.written_entries += entries;
+                if until < changes.frozen_dirty.len() {
                     self.draining_change = until;
                     return Ok(false);
                 }
             }
         }
-        entries += group.written_entries;
-        let kind = if group.frozen == Frozen::Everything { SectionKind::Base } else { SectionKind::Change };
-        let body = std::mem::take(&mut group.written);
+        let kind = if changes.frozen == Frozen::Everything { SectionKind::Base } else { SectionKind::Change };
+        let body = std::mem::take(&mut changes.written);
+        let mut entries = std::mem::take(&mut changes.written_entries);
         // Removals come first: a key that was removed and came back is then put after its removal.
         let mut section = Vec::new();
-        for (key, namespace) in group.frozen_removed.drain(..) {
+        for (key, namespace) in changes.frozen_removed.drain(..) {
             section.push(1);
             codec::encode_into(&key, &mut section)?;
             codec::encode_into(&namespace, &mut section)?;
@@ -296,56 +333,11 @@ impl<K: Data + Eq, N: Namespace, V: Data> KeyedTable<K, N, V> {
         if entries > 0 || kind == SectionKind::Base {
             out.section(&self.name, (self.range.start as usize + index) as KeyGroup, kind, entries, &section)?;
         }
-        group.frozen = Frozen::Nothing;
-        group.frozen_dirty = Vec::new();
-        group.frozen_removed = Vec::new();
-        group.written_entries = 0;
+        changes.frozen = Frozen::Nothing;
+        changes.frozen_dirty = Vec::new();
+        changes.frozen_removed = Vec::new();
         self.draining_change = 0;
         Ok(true)
-    }
-}
-
-/// Where an entry goes that the snapshot under way still needs.
-struct PreImage<'a> {
-    frozen: Frozen,
-    epoch: u32,
-    written: &'a mut Vec<u8>,
-    written_entries: &'a mut u64,
-}
-
-impl PreImage<'_> {
-    #[cold]
-    fn write<K: Data, N: Data, V: Data>(&mut self, entry: &Entry<K, N, V>, error: &mut Option<Error>) {
-        let is_needed = match self.frozen {
-            Frozen::Nothing => false,
-            Frozen::Everything => entry.epoch != self.epoch,
-            Frozen::Changes => entry.epoch == self.epoch - 1,
-        };
-        if is_needed {
-            *self.written_entries += 1;
-            if let Err(failure) = put(entry, self.written) {
-                error.get_or_insert(failure);
-            }
-        }
-    }
-}
-
-/// Notes the first change of an entry since the last freeze.
-#[inline(never)]
-fn first_change<K: Data, N: Data, V: Data>(
-    entry: &mut Entry<K, N, V>,
-    preimage: &mut PreImage<'_>,
-    error: &mut Option<Error>,
-    is_tracked: bool,
-    dirty: &mut Vec<u64>,
-) {
-    if preimage.frozen != Frozen::Nothing {
-        preimage.write(entry, error);
-    }
-    entry.epoch = preimage.epoch;
-    entry.is_persisted = true;
-    if is_tracked {
-        dirty.push(entry.hash);
     }
 }
 
@@ -362,22 +354,22 @@ impl<K: Data + Eq, N: Namespace, V: Data> Checkpointed for KeyedTable<K, N, V> {
     }
 
     fn freeze(&mut self, mode: SnapshotMode) {
-        debug_assert_eq!(self.draining, self.groups.len(), "the snapshot before must be drained");
+        debug_assert_eq!(self.draining, self.tables.len(), "the snapshot before must be drained");
         self.epoch += 1;
         self.draining = 0;
         self.draining_change = 0;
-        for group in &mut self.groups {
-            group.frozen_dirty = std::mem::take(&mut group.dirty);
-            group.frozen_removed = std::mem::take(&mut group.removed);
-            group.frozen = match mode {
-                SnapshotMode::Incremental if group.is_tracked => Frozen::Changes,
+        for changes in &mut self.changes {
+            changes.frozen_dirty = std::mem::take(&mut changes.dirty);
+            changes.frozen_removed = std::mem::take(&mut changes.removed);
+            changes.frozen = match mode {
+                SnapshotMode::Incremental if changes.is_tracked => Frozen::Changes,
                 _ => {
-                    group.frozen_dirty = Vec::new();
-                    group.frozen_removed = Vec::new();
+                    changes.frozen_dirty = Vec::new();
+                    changes.frozen_removed = Vec::new();
                     Frozen::Everything
                 }
             };
-            group.is_tracked = true;
+            changes.is_tracked = true;
         }
     }
 
@@ -386,15 +378,15 @@ impl<K: Data + Eq, N: Namespace, V: Data> Checkpointed for KeyedTable<K, N, V> {
             return Err(error);
         }
         let mut budget = entries_max;
-        while self.draining < self.groups.len() {
+        while self.draining < self.tables.len() {
             let index = self.draining;
-            let cost = self.groups[index].drain_cost();
+            let cost = self.changes[index].cost(self.tables[index].len());
             if !self.drain_group(index, budget.max(1), out)? {
                 return Ok(false);
             }
             self.draining += 1;
             budget = budget.saturating_sub(cost + 1);
-            if budget == 0 && self.draining < self.groups.len() {
+            if budget == 0 && self.draining < self.tables.len() {
                 return Ok(false);
             }
         }
@@ -402,9 +394,10 @@ impl<K: Data + Eq, N: Namespace, V: Data> Checkpointed for KeyedTable<K, N, V> {
     }
 
     fn restore(&mut self, section: &Section<'_>) -> Result<()> {
-        let group = &mut self.groups[usize::from(section.group) - self.range.start as usize];
+        let index = usize::from(section.group) - self.range.start as usize;
+        let table = &mut self.tables[index];
         if section.kind == SectionKind::Base {
-            group.table.clear();
+            table.clear();
         }
         let mut body = Decoder::new(section.body);
         for _ in 0..section.entries {
@@ -412,8 +405,7 @@ impl<K: Data + Eq, N: Namespace, V: Data> Checkpointed for KeyedTable<K, N, V> {
             let key: K = body.read()?;
             let namespace: N = body.read()?;
             let hash = namespace.mix(stable_hash(&key));
-            let slot =
-                group.table.entry(hash, |entry| entry.key == key && entry.namespace == namespace, |entry| entry.hash);
+            let slot = table.entry(hash, |entry| entry.key == key && entry.namespace == namespace, Entry::hash);
             match slot {
                 Slot::Occupied(occupied) if is_removal => {
                     occupied.remove();
@@ -422,13 +414,13 @@ impl<K: Data + Eq, N: Namespace, V: Data> Checkpointed for KeyedTable<K, N, V> {
                 Slot::Vacant(_) if is_removal => {}
                 Slot::Vacant(vacant) => {
                     let value = body.read()?;
-                    vacant.insert(Entry { hash, epoch: 0, is_persisted: true, key, namespace, value });
+                    vacant.insert(Entry { epoch: PERSISTED, key, namespace, value });
                 }
             }
         }
         if body.is_empty() {
             // What was restored is the base that later changes build on.
-            group.is_tracked = true;
+            self.changes[index].is_tracked = true;
             return Ok(());
         }
         Err(Error::system(format!(
@@ -444,18 +436,8 @@ impl<K: Data + Eq, N: Namespace, V: Data> Checkpointed for KeyedTable<K, N, V> {
     }
 
     fn bytes(&self) -> u64 {
-        let entries: usize = self.groups.iter().map(|group| group.table.capacity()).sum();
+        let entries: usize = self.tables.iter().map(HashTable::capacity).sum();
         (entries * (size_of::<Entry<K, N, V>>() + 1)) as u64
-    }
-}
-
-impl<K, N, V> Group<K, N, V> {
-    fn drain_cost(&self) -> usize {
-        match self.frozen {
-            Frozen::Nothing => 0,
-            Frozen::Everything => self.table.len(),
-            Frozen::Changes => self.frozen_dirty.len(),
-        }
     }
 }
 
