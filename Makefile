@@ -18,7 +18,7 @@ demo: data ## a cluster of three processes, a job on real data, a kill -9, and t
 # The end-to-end tests start the programs that the first line builds.
 test: data ## all tests, those with real processes and kills included
 	cargo build --workspace --bins
-	cargo test --workspace
+	cargo test --workspace --no-fail-fast
 
 check: setup ## formatting, lints, licences; edits nothing
 	cargo fmt --all --check

@@ -36,7 +36,7 @@ pub(crate) fn run(is_quick: bool) -> Result<Vec<Figure>> {
     let extractor: Arc<dyn KeyExtractor<Row, u64>> = Arc::new(BorrowedKey::new(key));
     let total = Total::default();
     let end = Box::new(Sum::new(|row: &Row| row.1, &total));
-    let mut chain = chained::<Row, Row, _>(Reduce::new(add, extractor, &cx), end);
+    let mut chain = chained::<Row, Row, _>(Reduce::new(add, extractor, &cx)?, end);
     let chain = &mut *chain;
 
     feed(chain, 0..keys)?;

@@ -33,7 +33,7 @@ pub(crate) fn run(is_quick: bool) -> Result<Vec<Figure>> {
         let total = Total::default();
         let add = |sum: &Row, next: Row| (next.0, sum.1.wrapping_add(next.1));
         let keys: Arc<dyn KeyExtractor<Row, u64>> = Arc::new(BorrowedKey::new(key));
-        let mut chain = chained::<Row, Row, _>(Reduce::new(add, keys, &cx), Box::new(Sum::new(value, &total)));
+        let mut chain = chained::<Row, Row, _>(Reduce::new(add, keys, &cx)?, Box::new(Sum::new(value, &total)));
         // The operator takes its rows; copying them is not measured.
         let mut own = input.clone();
         let (reduce_s, pushed) = timed(|| own.iter_mut().try_for_each(|batch| chain.push(batch)));

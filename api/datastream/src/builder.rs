@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use flott_core::config::Configuration;
+use flott_core::config::options::{self, RuntimeMode};
 use flott_core::{Data, Error, Result};
 use flott_graph::{JobGraph, NodeId, Partitioning, StreamEdge, StreamGraph, StreamNode};
 use flott_operators::exchange::HashRows;
@@ -24,6 +25,8 @@ pub(crate) struct Builder {
     nodes: Vec<NodeFactory>,
     edges: Vec<EdgeFactory>,
     error: Option<Error>,
+    /// Sources that never end.
+    unbounded: Vec<NodeId>,
     /// Set by what only works where the job runs in this process.
     pub(crate) local_only: Option<&'static str>,
 }
@@ -57,6 +60,11 @@ impl Builder {
             is_non_parallel: false,
             is_chainable: true,
         })
+    }
+
+    /// Notes that a source never ends.
+    pub(crate) fn set_unbounded(&mut self, source: NodeId) {
+        self.unbounded.push(source);
     }
 
     /// Gives the operator that `stream` comes from one subtask for good.
@@ -97,6 +105,15 @@ impl Builder {
             return Err(error);
         }
         let stream_graph = std::mem::take(&mut self.graph);
+        if let Some(source) = self.unbounded.first()
+            && self.config.get(options::RUNTIME_MODE)? == RuntimeMode::Batch
+        {
+            return Err(Error::input(format!(
+                "{} is BATCH, and the source '{}' has no end: bound it, or use STREAMING",
+                options::RUNTIME_MODE.key,
+                stream_graph.nodes[*source].name
+            )));
+        }
         let mut job_graph = JobGraph::from_stream_graph(name, &stream_graph, &self.config)?;
         job_graph.config = self.config.clone();
         let (nodes, edges) = (std::mem::take(&mut self.nodes), std::mem::take(&mut self.edges));

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use flott_connector_spi::Source;
-use flott_core::config::{Configuration, options};
+use flott_connector_spi::{Boundedness, Source};
+use flott_core::config::Configuration;
+use flott_core::config::options::{self, RuntimeMode};
 use flott_core::{Data, Error, Result};
 use flott_datagen::{CollectionSource, GeneratorSource};
 use flott_filesystem::FileSource;
@@ -78,6 +79,15 @@ impl StreamExecutionEnvironment {
         self.set(options::MAX_PARALLELISM.key, &max_parallelism.to_string())
     }
 
+    /// Whether results come as records do, or once at the end of bounded input.
+    pub fn set_runtime_mode(&self, mode: RuntimeMode) -> &Self {
+        let name = match mode {
+            RuntimeMode::Streaming => "STREAMING",
+            RuntimeMode::Batch => "BATCH",
+        };
+        self.set(options::RUNTIME_MODE.key, name)
+    }
+
     /// The configuration as it is now.
     pub fn config(&self) -> Configuration {
         self.builder.borrow().config.clone()
@@ -85,12 +95,18 @@ impl StreamExecutionEnvironment {
 
     /// The records of a source.
     pub fn from_source<S: Source>(&self, name: &str, source: S) -> DataStream<S::Item> {
+        let is_unbounded = source.boundedness() == Boundedness::Unbounded;
         let source = Arc::new(source);
         let factory = NodeFactory::Source(Box::new(move |cx, mut targets| {
             let out = targets.output::<S::Item>()?;
             Ok(Box::new(SourceHead::new(targets.id, targets.name, Arc::clone(&source), cx, out)?))
         }));
-        let node = self.builder.borrow_mut().add_node("Source", true, factory);
+        let mut builder = self.builder.borrow_mut();
+        let node = builder.add_node("Source", true, factory);
+        if is_unbounded {
+            builder.set_unbounded(node);
+        }
+        drop(builder);
         DataStream::of_node(self.builder.clone(), node, None).name(name)
     }
 

@@ -27,7 +27,7 @@ pub struct KeyedStream<K, T> {
 }
 
 impl<K: Data + Eq, T: Data> KeyedStream<K, T> {
-    /// For each record, the combination of all records of its key so far.
+    /// For each record, the combination of all records of its key so far; in batch mode once a key, at the end.
     ///
     /// ```
     /// # use flott::prelude::*;
@@ -44,17 +44,18 @@ impl<K: Data + Eq, T: Data> KeyedStream<K, T> {
     /// ```
     pub fn reduce(self, function: impl FnMut(&T, T) -> T + Clone + Send + Sync + 'static) -> DataStream<T> {
         let extractor = self.extractor;
-        self.stream.add("Reduce", move |cx| Ok(Reduce::new(function.clone(), Arc::clone(&extractor), cx)))
+        self.stream.add("Reduce", move |cx| Reduce::new(function.clone(), Arc::clone(&extractor), cx))
     }
 
-    /// For each record, its key and what the key has accumulated so far. The accumulator starts as `initial`.
+    /// For each record, its key and what the key has accumulated so far; in batch mode once a key, at the end. The
+    /// accumulator starts as `initial`.
     pub fn fold<A: Data + Sync>(
         self,
         initial: A,
         function: impl FnMut(&mut A, T) + Clone + Send + Sync + 'static,
     ) -> DataStream<(K, A)> {
         let extractor = self.extractor;
-        self.stream.add("Fold", move |cx| Ok(Fold::new(initial.clone(), function.clone(), Arc::clone(&extractor), cx)))
+        self.stream.add("Fold", move |cx| Fold::new(initial.clone(), function.clone(), Arc::clone(&extractor), cx))
     }
 
     /// A function with state, timers and side outputs. One clone of it runs in each subtask.

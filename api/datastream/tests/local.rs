@@ -281,3 +281,23 @@ fn mistakes_are_reported_by_execute() {
     let error = environment(1).execute("empty").unwrap_err();
     assert!(error.to_string().contains("no operators"), "{error}");
 }
+
+#[test]
+fn batch_mode_gives_each_key_once_and_refuses_endless_sources() {
+    let env = environment(2);
+    env.set_runtime_mode(flott::config::options::RuntimeMode::Batch);
+    let numbers = env.from_collection(0..1000_u64);
+    let sums = numbers.clone().key_by(|n| n % 7).reduce(|sum, n| sum + n).collect();
+    let counts = numbers.key_by(|n| n % 7).fold(0_u64, |count, _| *count += 1).collect();
+    env.execute("batch").unwrap();
+    let sums = sums.take();
+    assert_eq!((sums.len(), sums.iter().sum::<u64>()), (7, 499_500));
+    let counts = counts.take();
+    assert_eq!((counts.len(), counts.iter().map(|(_, count)| count).sum::<u64>()), (7, 1000));
+
+    let env = environment(1);
+    env.set_runtime_mode(flott::config::options::RuntimeMode::Batch);
+    env.from_generator(GeneratorSource::new(|index| index)).print();
+    let error = env.execute("endless").unwrap_err();
+    assert!(error.to_string().contains("the source 'Generator' has no end"), "{error}");
+}

@@ -1,7 +1,8 @@
-//! `reduce`: the running combination of all records of a key, sent with each record.
+//! `reduce`: the running combination of all records of a key, sent with each record; in batch mode only at the end.
 
 use std::sync::Arc;
 
+use flott_core::config::options::{self, RuntimeMode};
 use flott_core::{Batch, Data, Result};
 use flott_state::KeyedTable;
 
@@ -16,14 +17,16 @@ pub struct Reduce<K, T, F> {
     extractor: Arc<dyn KeyExtractor<T, K>>,
     table: KeyedTable<K, (), T>,
     keys: Vec<K>,
+    mode: RuntimeMode,
     buffer: Batch<T>,
 }
 
 impl<K: Data + Eq, T: Data, F> Reduce<K, T, F> {
     /// `function` combines what a key has with one more record.
-    pub fn new(function: F, extractor: Arc<dyn KeyExtractor<T, K>>, cx: &TaskContext) -> Self {
+    pub fn new(function: F, extractor: Arc<dyn KeyExtractor<T, K>>, cx: &TaskContext) -> Result<Self> {
         let table = KeyedTable::new("reduce", cx.key_groups(), cx.max_parallelism);
-        Self { function, extractor, table, keys: Vec::new(), buffer: Batch::default() }
+        let mode = cx.config.get(options::RUNTIME_MODE)?;
+        Ok(Self { function, extractor, table, keys: Vec::new(), mode, buffer: Batch::default() })
     }
 }
 
@@ -38,10 +41,27 @@ impl<K: Data + Eq, T: Data, F: FnMut(&T, T) -> T + Send> Operator<T, T> for Redu
             if let Some(row) = row {
                 *state = (self.function)(state, row);
             }
-            self.buffer.rows.push(state.clone());
+            if self.mode == RuntimeMode::Streaming {
+                self.buffer.rows.push(state.clone());
+            }
+        }
+        if self.mode == RuntimeMode::Batch {
+            return Ok(());
         }
         // The result may have another key, so the hashes of the input are not passed on.
         std::mem::swap(&mut self.buffer.timestamps, &mut batch.timestamps);
+        out.push(&mut self.buffer)
+    }
+
+    fn on_end(&mut self, out: &mut Output<T>) -> Result<()> {
+        if self.mode == RuntimeMode::Streaming {
+            return Ok(());
+        }
+        // Taken out, so that a restore of the last checkpoint does not send them again.
+        self.table.take_all(|_, (), state| {
+            self.buffer.rows.push(state);
+            if self.buffer.len() < Batch::<T>::ROWS_MAX { Ok(()) } else { out.push(&mut self.buffer) }
+        })?;
         out.push(&mut self.buffer)
     }
 

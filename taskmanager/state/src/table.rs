@@ -277,6 +277,20 @@ impl<K: Data + Eq, N: Namespace, V: Data> KeyedTable<K, N, V> {
         Some((entry.key, entry.namespace, entry.value))
     }
 
+    /// Removes all entries and gives each to `take`.
+    pub fn take_all(&mut self, mut take: impl FnMut(K, N, V) -> Result<()>) -> Result<()> {
+        for (table, changes) in self.tables.iter_mut().zip(&mut self.changes) {
+            for entry in std::mem::take(table) {
+                changes.save(&entry, self.epoch, &mut self.error);
+                if changes.is_tracked && (entry.is_persisted() || entry.epoch() != self.epoch) {
+                    changes.removed.push((entry.key.clone(), entry.namespace.clone()));
+                }
+                take(entry.key, entry.namespace, entry.value)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The values of `namespace` whose keys have the stable hash `hash`.
     pub fn find_by_hash(&self, hash: u64, namespace: &N) -> impl Iterator<Item = (&K, &V)> {
         let mixed = namespace.mix(hash);

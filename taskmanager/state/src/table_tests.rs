@@ -33,6 +33,7 @@ enum Step {
     Insert(u16, i64, u32),
     Remove(u16, i64),
     TakeByHash(u16, i64),
+    TakeAll,
     Freeze(SnapshotMode),
     Drain(usize),
 }
@@ -44,7 +45,8 @@ fn step() -> impl Strategy<Value = Step> {
         8 => (key.clone(), namespace.clone(), any::<u32>()).prop_map(|(k, n, v)| Step::Insert(k, n, v)),
         3 => (key.clone(), namespace.clone()).prop_map(|(k, n)| Step::Remove(k, n)),
         1 => (key, namespace).prop_map(|(k, n)| Step::TakeByHash(k, n)),
-        1 => prop_oneof![Just(SnapshotMode::Full), Just(SnapshotMode::Incremental)].prop_map(Step::Freeze),
+        1 => Just(Step::TakeAll),
+        2 => prop_oneof![Just(SnapshotMode::Full), Just(SnapshotMode::Incremental)].prop_map(Step::Freeze),
         4 => (1_usize..6).prop_map(Step::Drain),
     ]
 }
@@ -78,6 +80,14 @@ proptest! {
                 Step::TakeByHash(key, namespace) => {
                     let before = table.take_by_hash(stable_hash(&key), &namespace);
                     prop_assert_eq!(before.map(|(_, value)| value), model.remove(&(key, namespace)));
+                }
+                Step::TakeAll => {
+                    let mut taken = Content::new();
+                    table.take_all(|key, namespace, value| {
+                        taken.insert((key, namespace), value);
+                        Ok(())
+                    }).unwrap();
+                    prop_assert_eq!(taken, std::mem::take(&mut model));
                 }
                 Step::Freeze(mode) => {
                     finish(&mut table, &mut pending, &mut files);
