@@ -15,9 +15,9 @@ use flott_taskmanager::{TaskManager, TaskManagerOptions, WorkerLauncher};
 
 use crate::args::EngineArgs;
 use crate::launcher::JobOutcome;
-use crate::processes::runtime;
+use crate::processes::{runtime, termination};
 
-/// Runs the program to its end. Ctrl-C cancels the job.
+/// Runs the program to its end. Ctrl-C and SIGTERM cancel the job.
 pub(crate) fn run(program: Arc<Program>, args: &EngineArgs) -> Result<JobOutcome> {
     flott_telemetry::init_tracing("warn", false)?;
     let began = flott_env::monotonic();
@@ -28,6 +28,7 @@ pub(crate) fn run(program: Arc<Program>, args: &EngineArgs) -> Result<JobOutcome
     let duration = flott_env::monotonic().saturating_sub(began);
     match view.status {
         JobStatus::Failed => Err(failure(&view)),
+        JobStatus::Canceled => Err(Error::user_code(format!("job '{}' was cancelled", view.spec.graph.name))),
         status => Ok(JobOutcome { job: view.id, status, duration }),
     }
 }
@@ -88,8 +89,8 @@ async fn wait(jobmanager: &JobManagerHandle, job: flott_core::ids::JobId) -> Res
     loop {
         tokio::select! {
             view = &mut end => return view,
-            signal = tokio::signal::ctrl_c() => {
-                signal.context("listening for Ctrl-C")?;
+            signal = termination() => {
+                signal?;
                 interrupts += 1;
                 if interrupts > 1 {
                     return Err(Error::user_code("interrupted"));

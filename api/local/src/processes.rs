@@ -108,7 +108,7 @@ pub fn run_taskmanager(args: &ProcessArgs) -> Result<()> {
 }
 
 /// Waits for SIGINT or SIGTERM.
-async fn termination() -> Result<()> {
+pub(crate) async fn termination() -> Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut terminate = signal(SignalKind::terminate()).context("listening for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("listening for SIGINT")?;

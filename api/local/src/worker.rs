@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use flott_control::ExecutionId;
-use flott_core::config::{Configuration, options};
+use flott_core::config::Configuration;
 use flott_core::ids::{JobId, TaskManagerId};
 use flott_core::{Error, Result};
 use flott_operators::Program;
@@ -18,12 +18,6 @@ use crate::processes::runtime;
 /// Works until the session to the JobManager, or the TaskManager, ends; then ends the process.
 pub(crate) fn run(program: Arc<Program>) -> Result<JobOutcome> {
     flott_telemetry::init_tracing("info", false)?;
-    let config = Configuration::from_json(&variable(worker_env::CONFIG)?)?;
-    let bind = config.get(options::TASKMANAGER_BIND_HOST)?;
-    let host = match config.get(options::TASKMANAGER_HOST)? {
-        host if host.is_empty() => bind.clone(),
-        host => host,
-    };
     let generation = variable(worker_env::GENERATION)?;
     let options = WorkerOptions {
         program,
@@ -35,7 +29,8 @@ pub(crate) fn run(program: Arc<Program>) -> Result<JobOutcome> {
         },
         task_manager: TaskManagerId(variable(worker_env::TASK_MANAGER)?),
         link: JobManagerLink::Remote(variable(worker_env::JOBMANAGER)?),
-        data_hosts: Some((bind, host)),
+        config: Configuration::from_json(&variable(worker_env::PROCESS_CONFIG)?)?,
+        has_peers: true,
     };
     end_with_parent();
     let outcome = runtime()?.block_on(run_worker(options));

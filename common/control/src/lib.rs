@@ -20,3 +20,6 @@ pub use metrics::TaskMetrics;
 
 /// The version of the protocol between processes. A process of another version is refused.
 pub const PROTOCOL_VERSION: u32 = 1;
+
+/// The reason of a [`Up::WorkerExited`] that the JobManager asked for.
+pub const WORKER_STOPPED: &str = "stopped";

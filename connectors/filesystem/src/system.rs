@@ -90,13 +90,15 @@ pub(crate) fn object_key(key: &str) -> Result<Path> {
     Path::parse(key).map_err(|error| Error::input(format!("'{key}' is not the key of an object: {error}")))
 }
 
-/// What went wrong with a local file, and whose fault it is.
+/// What went wrong with a local file. A path that was there may be back soon, so the restart strategy decides; only
+/// what can never work is the user's mistake.
 pub(crate) fn local_error(path: impl fmt::Display, error: &io::Error) -> Error {
     use io::ErrorKind::*;
     match error.kind() {
-        NotFound => Error::input(format!("{path} does not exist")),
-        PermissionDenied => Error::input(format!("{path} may not be opened: permission denied")),
-        IsADirectory | NotADirectory | InvalidInput => Error::input(format!("{path}: {error}")),
+        NotFound => Error::system(format!("{path} does not exist")),
+        PermissionDenied => Error::system(format!("{path} may not be opened: permission denied")),
+        IsADirectory | InvalidInput => Error::input(format!("{path}: {error}")),
+        AlreadyExists | NotADirectory => Error::system(format!("{path}: there is a file where a folder is needed")),
         StorageFull | QuotaExceeded => {
             Error::system(format!("{path}: no space is left on the disk ({error}): free some, or write elsewhere"))
         }
@@ -104,12 +106,12 @@ pub(crate) fn local_error(path: impl fmt::Display, error: &io::Error) -> Error {
     }
 }
 
-/// What went wrong with an object, and whose fault it is.
+/// What went wrong with an object, likewise.
 pub(crate) fn object_error(path: impl fmt::Display, error: &object_store::Error) -> Error {
     match error {
-        object_store::Error::NotFound { .. } => Error::input(format!("{path} does not exist")),
+        object_store::Error::NotFound { .. } => Error::system(format!("{path} does not exist")),
         object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => {
-            Error::input(format!("{path} may not be accessed: check the credentials: {error}"))
+            Error::system(format!("{path} may not be accessed: check the credentials: {error}"))
         }
         _ => Error::system(format!("{path}: {error}")),
     }

@@ -53,6 +53,14 @@ impl JobManager {
             let url = Store::normalize(&dir.join("checkpoints").to_string_lossy())?;
             config.set(options::CHECKPOINT_DIR.key, &url)?;
         }
+        let (interval, timeout) = (config.get(options::HEARTBEAT_INTERVAL)?, config.get(options::HEARTBEAT_TIMEOUT)?);
+        if timeout <= interval {
+            return Err(Error::input(format!(
+                "{} ({timeout:?}) must be longer than {} ({interval:?}): every process would be given up between two signs of life",
+                options::HEARTBEAT_TIMEOUT.key,
+                options::HEARTBEAT_INTERVAL.key
+            )));
+        }
         let artifacts = ArtifactStore::open(dir.join("artifacts"))?;
         let store = Store::default();
 

@@ -5,6 +5,7 @@
 //! an event. The log is the exception: nothing may overtake a fact that is being made durable.
 
 mod client;
+mod journal;
 mod session;
 mod storage;
 
@@ -161,6 +162,7 @@ impl Leader {
     }
 
     async fn step(&mut self, event: Event) -> Result<()> {
+        journal::happened(&event);
         self.events.push_back(event);
         self.drain().await
     }
@@ -188,6 +190,7 @@ impl Leader {
             Command::Send { session, message } => self.send(session, message),
             Command::Close { session } => self.close(session),
             Command::Propose(fact) => {
+                journal::decided(&fact);
                 let fact = self.append(fact).await?;
                 self.events.push_back(Event::Committed(fact));
             }

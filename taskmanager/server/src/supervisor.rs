@@ -5,13 +5,13 @@
 //! worker whose input closes exits.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use flott_control::{Down, ExecutionId, PROTOCOL_VERSION, TaskManagerInfo, Up};
+use flott_control::{Down, ExecutionId, PROTOCOL_VERSION, TaskManagerInfo, Up, WORKER_STOPPED};
 use flott_core::config::{Configuration, options};
 use flott_core::ids::TaskManagerId;
 use flott_core::{Error, Result, ResultExt};
@@ -28,6 +28,12 @@ use crate::worker::{WorkerOptions, run_worker};
 /// The pauses between attempts, at first and at most.
 const CONNECT_PAUSE_MIN: Duration = Duration::from_millis(50);
 const CONNECT_PAUSE_MAX: Duration = Duration::from_secs(2);
+
+/// How long a TaskManager waits before it opens a new session.
+const RECONNECT_PAUSE: Duration = Duration::from_millis(200);
+
+/// How many executions' output is kept.
+const LOGS_MAX: usize = 50;
 
 /// How many of the last lines of a worker's standard error are kept for the reason of its end.
 const STDERR_LINES_MAX: usize = 20;
@@ -48,8 +54,10 @@ pub mod worker_env {
     pub const GENERATION: &str = "FLOTT_GENERATION";
     /// The TaskManager's id.
     pub const TASK_MANAGER: &str = "FLOTT_TASK_MANAGER";
-    /// The configuration as JSON.
+    /// The configuration of the job as JSON.
     pub const CONFIG: &str = "FLOTT_CONFIG";
+    /// The configuration of the TaskManager as JSON: addresses and time-outs are not for jobs to choose.
+    pub const PROCESS_CONFIG: &str = "FLOTT_PROCESS_CONFIG";
 }
 
 /// A session that is being opened.
@@ -134,6 +142,26 @@ pub struct TaskManager {
 /// Which worker ended, and how.
 type Exit = (ExecutionId, String);
 
+/// The host that workers listen on for data, and the one that others reach them at. Whoever reaches a worker can send
+/// records into its job, so other hosts than loopback are refused unless the network is said to be trusted.
+pub(crate) fn data_hosts(config: &Configuration) -> Result<(String, String)> {
+    let bind = config.get(options::TASKMANAGER_BIND_HOST)?;
+    let is_loopback =
+        bind == "localhost" || bind.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+    if !is_loopback && !config.get(options::INSECURE)? {
+        return Err(Error::input(format!(
+            "workers will not listen on {bind}: there is no TLS and no password yet. Set {} to 127.0.0.1, or, on a network where everyone is trusted, set {} to true",
+            options::TASKMANAGER_BIND_HOST.key,
+            options::INSECURE.key
+        )));
+    }
+    let host = match config.get(options::TASKMANAGER_HOST)? {
+        host if host.is_empty() => bind.clone(),
+        host => host,
+    };
+    Ok((bind, host))
+}
+
 /// A running worker; stopping it waits for its end.
 struct Worker {
     stop: watch::Sender<bool>,
@@ -143,10 +171,7 @@ struct Worker {
 impl TaskManager {
     /// A TaskManager with a new id.
     pub fn new(options: TaskManagerOptions) -> Result<Self> {
-        let host = match options.config.get(options::TASKMANAGER_HOST)? {
-            host if host.is_empty() => options.config.get(options::TASKMANAGER_BIND_HOST)?,
-            host => host,
-        };
+        let (_, host) = data_hosts(&options.config)?;
         let id: String = flott_env::random_id().iter().take(4).map(|byte| format!("{byte:02x}")).collect();
         let info = TaskManagerInfo {
             id: TaskManagerId(format!("{host}-{}-{id}", std::process::id())),
@@ -180,6 +205,8 @@ impl TaskManager {
                 return Ok(());
             }
             tracing::warn!("the session to the JobManager ended");
+            // One that ends at once must not be opened in a tight loop.
+            flott_env::sleep(RECONNECT_PAUSE).await;
         }
     }
 
@@ -253,7 +280,8 @@ impl TaskManager {
                     execution,
                     task_manager: self.info.id.clone(),
                     link: self.options.link.clone(),
-                    data_hosts: None,
+                    config: self.options.config.clone(),
+                    has_peers: false,
                 };
                 Box::pin(run_in_process(options, stopped))
             }
@@ -264,6 +292,7 @@ impl TaskManager {
                     artifact,
                     args,
                     config,
+                    process_config: self.options.config.clone(),
                     task_manager: self.info.id.clone(),
                     jobmanager: address.clone(),
                     dir: self.options.dir.clone(),
@@ -292,7 +321,7 @@ async fn run_in_process(options: WorkerOptions, stopped: watch::Receiver<bool>) 
             Ok(()) => "its session ended".to_owned(),
             Err(error) => error.message,
         },
-        () = until_stopped(stopped) => "stopped".to_owned(),
+        () = until_stopped(stopped) => WORKER_STOPPED.to_owned(),
     }
 }
 
@@ -302,6 +331,7 @@ struct WorkerProcess {
     artifact: String,
     args: Vec<String>,
     config: Configuration,
+    process_config: Configuration,
     task_manager: TaskManagerId,
     jobmanager: String,
     dir: PathBuf,
@@ -325,7 +355,7 @@ impl WorkerProcess {
                 // It may have ended by itself just now.
                 let _ = child.start_kill();
                 let _ = child.wait().await;
-                return "stopped".to_owned();
+                return WORKER_STOPPED.to_owned();
             }
         };
         // A process that the worker started may hold its standard error open for longer.
@@ -344,9 +374,9 @@ impl WorkerProcess {
         }
         let log = self.dir.join("log");
         tokio::fs::create_dir_all(&log).await.with_context(|| format!("creating {}", log.display()))?;
+        prune(&log);
         let out = log.join(format!("{}-{}.out", self.execution.job, self.execution.generation));
         let out = std::fs::File::create(&out).with_context(|| format!("creating {}", out.display()))?;
-        let config = self.config.to_json();
         Command::new(&binary)
             .args(&self.args)
             .env(worker_env::ROLE, "worker")
@@ -354,7 +384,8 @@ impl WorkerProcess {
             .env(worker_env::JOB, self.execution.job.to_string())
             .env(worker_env::GENERATION, self.execution.generation.to_string())
             .env(worker_env::TASK_MANAGER, &self.task_manager.0)
-            .env(worker_env::CONFIG, config)
+            .env(worker_env::CONFIG, self.config.to_json())
+            .env(worker_env::PROCESS_CONFIG, self.process_config.to_json())
             .stdin(Stdio::piped())
             .stdout(out)
             .stderr(Stdio::piped())
@@ -362,6 +393,16 @@ impl WorkerProcess {
             .spawn()
             .with_context(|| format!("starting the worker process {}", binary.display()))
     }
+}
+
+/// Removes the oldest outputs of workers, of which each execution leaves two. Failing to is no reason not to work.
+fn prune(log: &Path) {
+    let Ok(entries) = std::fs::read_dir(log) else { return };
+    let modified = |entry: &std::fs::DirEntry| entry.metadata().and_then(|metadata| metadata.modified()).ok();
+    let mut files: Vec<_> = entries.flatten().map(|entry| (modified(&entry), entry.path())).collect();
+    files.sort();
+    let surplus = files.len().saturating_sub(2 * LOGS_MAX);
+    files.drain(..surplus).for_each(|(_, path)| drop(std::fs::remove_file(path)));
 }
 
 /// Copies a worker's standard error into a file; returns its last lines.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use flott_checkpoint::{FileHandle, Store, SubtaskSnapshot};
 use flott_connector_spi::Waker;
 use flott_control::{CheckpointKind, Down, ExecutionId, JobDeployment, TaskDeployment, Up};
-use flott_core::config::options;
+use flott_core::config::{Configuration, options};
 use flott_core::ids::{CheckpointId, SubtaskId, TaskManagerId};
 use flott_core::status::TaskStatus;
 use flott_core::{Error, Result, ResultExt};
@@ -25,7 +25,7 @@ use tokio::sync::mpsc;
 use crate::gate::InputGate;
 use crate::slot::{MakeSubtask, Order, SlotEvent, SlotHandle};
 use crate::subtask::{Report, Subtask};
-use crate::supervisor::JobManagerLink;
+use crate::supervisor::{JobManagerLink, data_hosts};
 use crate::{restore, upload};
 
 /// Events of slots, restores and uploads that may wait for the worker.
@@ -41,8 +41,10 @@ pub struct WorkerOptions {
     pub task_manager: TaskManagerId,
     /// How to reach the JobManager.
     pub link: JobManagerLink,
-    /// The host to listen on for data, and the host that others reach it at; `None` if there are no other workers.
-    pub data_hosts: Option<(String, String)>,
+    /// The TaskManager's configuration.
+    pub config: Configuration,
+    /// Whether the execution may have other workers.
+    pub has_peers: bool,
 }
 
 /// Something that happened in the worker.
@@ -54,24 +56,21 @@ enum Event {
 
 /// Runs a worker until its session ends.
 pub async fn run_worker(options: WorkerOptions) -> Result<()> {
-    let config = &options.program.job_graph.config;
+    let config = &options.config;
     let patience = config.get(options::HEARTBEAT_TIMEOUT)?;
-    let io = tokio::runtime::Handle::current();
-    let plane = match &options.data_hosts {
-        Some((bind, _)) => {
-            let network = Options {
-                capacity_bytes: config.get(options::CHANNEL_BYTES)?,
-                compression: config.get(options::NETWORK_COMPRESSION)?,
-            };
-            let plane = DataPlane::bind(&format!("{bind}:0"), options.execution, &io, network);
-            Some(plane.context(options::TASKMANAGER_BIND_HOST.key)?)
-        }
-        None => None,
+    let (bind, host) = data_hosts(config)?;
+    let plane = if options.has_peers {
+        let network = Options {
+            capacity_bytes: config.get(options::CHANNEL_BYTES)?,
+            compression: config.get(options::NETWORK_COMPRESSION)?,
+        };
+        let io = tokio::runtime::Handle::current();
+        let plane = DataPlane::bind(&format!("{bind}:0"), options.execution, &io, network);
+        Some(plane.context(options::TASKMANAGER_BIND_HOST.key)?)
+    } else {
+        None
     };
-    let data_address = match (&plane, &options.data_hosts) {
-        (Some(plane), Some((_, host))) => format!("{host}:{}", plane.local_addr().port()),
-        _ => String::new(),
-    };
+    let data_address = plane.as_ref().map_or_else(String::new, |plane| format!("{host}:{}", plane.local_addr().port()));
     let register =
         Up::RegisterWorker { execution: options.execution, task_manager: options.task_manager.clone(), data_address };
     let Session { up, mut down } = options.link.connect(register).await?;
@@ -260,7 +259,13 @@ impl Worker {
                 let first = self.deployment.take().and_then(|deployment| deployment.tasks.first().map(|t| t.subtask));
                 self.fail(first.unwrap_or(SubtaskId { vertex: 0, index: 0 }), error).await
             }
-            Event::Slot(SlotEvent::Report(subtask, Report::Status(status))) => self.status(subtask, status, None).await,
+            Event::Slot(SlotEvent::Report(subtask, Report::Status(status))) => {
+                if matches!(status, TaskStatus::Finishing | TaskStatus::Finished) {
+                    // The last figures come before the end.
+                    self.heartbeat()?;
+                }
+                self.status(subtask, status, None).await
+            }
             Event::Slot(SlotEvent::Report(subtask, Report::RequestSplit)) => {
                 self.tell(Up::RequestSplit { execution: self.execution, subtask }).await
             }

@@ -61,7 +61,7 @@ fn a_bounded_job_finishes_with_everything_committed() {
     let output = cluster.path("out");
     let arguments = ["--case", "numbers", "--output", &output, "--count", "5000", "--rows-per-second", "10000"];
     // Without periodic checkpoints: the final one commits all.
-    let followed = cluster.run(&binary("e2e-job"), &["-p", "3"], &arguments).succeeded();
+    let followed = cluster.run(&binary("e2e-job"), &["-p", "4"], &arguments).succeeded();
     Numbers::read(&visible_lines(&output)).assert_all_below(5000);
     let job = followed.job();
     cluster.wait_for_status(&job, "FINISHED", LIMIT);

@@ -58,7 +58,7 @@ options! {
     /// How often a checkpoint is triggered; empty means never.
     CHECKPOINT_INTERVAL: Option<Duration> = "execution.checkpointing.interval", "", optional_duration;
     /// After how long a checkpoint that has not completed is aborted.
-    CHECKPOINT_TIMEOUT: Duration = "execution.checkpointing.timeout", "10 min", parse_duration;
+    CHECKPOINT_TIMEOUT: Duration = "execution.checkpointing.timeout", "10 min", positive_duration;
     /// How long to wait between the end of a checkpoint and the start of the next.
     CHECKPOINT_MIN_PAUSE: Duration = "execution.checkpointing.min-pause", "0 ms", parse_duration;
     /// Where checkpoints go: a `file://` or `s3://` URL. Empty: a folder of the cluster.
@@ -129,11 +129,11 @@ options! {
     /// Where the JobManager keeps its durable facts and artifacts.
     HA_STORAGE_DIR: String = "high-availability.storageDir", "", text;
     /// How long a job waits for the slots it needs.
-    SLOT_REQUEST_TIMEOUT: Duration = "slot.request.timeout", "5 min", parse_duration;
+    SLOT_REQUEST_TIMEOUT: Duration = "slot.request.timeout", "5 min", positive_duration;
     /// How often processes tell each other that they live. Flink's is 10 s.
-    HEARTBEAT_INTERVAL: Duration = "heartbeat.interval", "500 ms", parse_duration;
+    HEARTBEAT_INTERVAL: Duration = "heartbeat.interval", "500 ms", positive_duration;
     /// After how long without a sign of life a process is given up. Flink's is 50 s.
-    HEARTBEAT_TIMEOUT: Duration = "heartbeat.timeout", "5 s", parse_duration;
+    HEARTBEAT_TIMEOUT: Duration = "heartbeat.timeout", "5 s", positive_duration;
     /// Whether servers may listen beyond loopback although there is no TLS and no authentication.
     INSECURE: bool = "security.insecure", "false", boolean;
 }
@@ -171,6 +171,13 @@ pub fn find(key: &str) -> Option<&'static KnownOption> {
 /// The keys of all options.
 pub fn keys() -> impl Iterator<Item = &'static str> {
     ALL.iter().map(|option| option.key)
+}
+
+fn positive_duration(text: &str) -> Result<Duration> {
+    match parse_duration(text)? {
+        Duration::ZERO => Err(Error::input("0 is not possible here: nothing happens in no time")),
+        duration => Ok(duration),
+    }
 }
 
 fn text(text: &str) -> Result<String> {

@@ -94,14 +94,18 @@ impl Folder for LocalFolder {
     }
 
     fn commit(&mut self, parts: &[ClosedPart], names: &PartNames) -> Result<()> {
+        let mut renamed = Vec::new();
         for part in parts {
-            commit(part, names)?;
+            if commit(part, names)? {
+                renamed.push(&part.target);
+            }
         }
-        sync_folders(parts.iter().map(|part| &part.target))
+        sync_folders(renamed.into_iter())
     }
 }
 
-fn commit(part: &ClosedPart, names: &PartNames) -> Result<()> {
+/// Makes a part visible. Returns whether it was not before.
+fn commit(part: &ClosedPart, names: &PartNames) -> Result<bool> {
     let (FilePath::Local(staged), FilePath::Local(target)) = (&part.staged, &part.target) else {
         return Err(Error::input(format!(
             "the part {} was written to an object store, and the sink writes to a local folder now: restore with the old path",
@@ -120,12 +124,13 @@ fn commit(part: &ClosedPart, names: &PartNames) -> Result<()> {
         ))),
         Ok(_) => match fs::rename(staged, target) {
             // A zombie of an earlier execution may commit at the same time: either way it is done.
-            Err(error) if error.kind() == io::ErrorKind::NotFound && fs::exists(target).unwrap_or(false) => Ok(()),
-            renamed => renamed.map_err(|error| local_error(target, &error)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && fs::exists(target).unwrap_or(false) => Ok(true),
+            renamed => renamed.map(|()| true).map_err(|error| local_error(target, &error)),
         },
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(local_error(staged, &error)),
-        Err(_) if target_exists => Ok(()),
-        Err(_) => part.missing(names),
+        // The folder may not have been synced when the last execution died.
+        Err(_) if target_exists => Ok(true),
+        Err(_) => part.missing(names).map(|()| false),
     }
 }
 

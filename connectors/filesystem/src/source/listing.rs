@@ -16,24 +16,30 @@ use crate::system::{FilePath, is_hidden, local_error, object_error, object_key, 
 /// Folders deeper than this are links that lead in a circle.
 const DEPTH_MAX: u32 = 64;
 
-/// The files that `text` means, in the order of their names. Hidden files and folders below it are passed over.
+/// The files that `text` means, in the order of their names. Hidden files and folders below it are passed over. This
+/// happens once, before anything was read: what is wrong with the path is the user's mistake then.
 pub(crate) fn list(stores: &Store, io: &IoHandle, text: &str) -> Result<Vec<Listed>> {
-    let mut files = match FilePath::parse(text)? {
-        FilePath::Local(path) => list_local(&path)?,
+    let listed = match FilePath::parse(text)? {
+        FilePath::Local(path) => list_local(&path),
         FilePath::Object { store, key } => {
             let objects = open_store(stores, io, &store)?;
-            io.block_on(list_objects(&*objects, &store, &key))?
+            io.block_on(list_objects(&*objects, &store, &key))
         }
     };
+    let mut files = listed?;
     files.sort_by(|a, b| a.file.cmp(&b.file));
     Ok(files)
 }
 
 fn list_local(path: &str) -> Result<Vec<Listed>> {
+    list_path(path).map_err(|error| Error::input(error.message))
+}
+
+fn list_path(path: &str) -> Result<Vec<Listed>> {
     let mut files = Vec::new();
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => {
-            walk(LocalPath::new(path), 0, &mut files)?;
+            walk(LocalPath::new(path), &Wanted::All, 0, &mut files)?;
             if files.is_empty() {
                 tracing::warn!(path, "the folder has no files to read");
             }
@@ -42,12 +48,9 @@ fn list_local(path: &str) -> Result<Vec<Listed>> {
         Err(_) if is_pattern(path) => {
             let (base, pattern) = split_pattern(path);
             let base = if base.is_empty() { "/" } else { base };
-            let matcher = compile(path, pattern)?;
-            walk(LocalPath::new(base), 0, &mut files).map_err(|error| error.context(format!("listing {path}")))?;
-            files.retain(|listed| {
-                let FilePath::Local(file) = &listed.file else { return false };
-                LocalPath::new(file).strip_prefix(base).is_ok_and(|relative| matches(&matcher, relative))
-            });
+            let wanted = Wanted::pattern(path, base, pattern)?;
+            walk(LocalPath::new(base), &wanted, 0, &mut files)
+                .map_err(|error| error.context(format!("listing {path}")))?;
             if files.is_empty() {
                 return Err(no_match(path));
             }
@@ -57,21 +60,58 @@ fn list_local(path: &str) -> Result<Vec<Listed>> {
     Ok(files)
 }
 
-fn walk(folder: &LocalPath, depth: u32, files: &mut Vec<Listed>) -> Result<()> {
+/// What of a folder's tree is wanted.
+enum Wanted<'a> {
+    All,
+    Pattern {
+        base: &'a LocalPath,
+        whole: GlobMatcher,
+        /// One matcher a level that has one of its own: those before the first `**`.
+        levels: Vec<GlobMatcher>,
+    },
+}
+
+impl<'a> Wanted<'a> {
+    fn pattern(text: &str, base: &'a str, pattern: &str) -> Result<Self> {
+        let levels: Vec<&str> = pattern.split('/').take_while(|level| !level.contains("**")).collect();
+        let levels = levels.into_iter().map(|level| compile(text, level)).collect::<Result<_>>()?;
+        Ok(Self::Pattern { base: LocalPath::new(base), whole: compile(text, pattern)?, levels })
+    }
+
+    /// Whether files of this path are wanted.
+    fn file(&self, path: &LocalPath) -> bool {
+        match self {
+            Self::All => true,
+            Self::Pattern { base, whole, .. } => path.strip_prefix(base).is_ok_and(|relative| matches(whole, relative)),
+        }
+    }
+
+    /// Whether there can be wanted files below the folder `name`, which lies at this depth. Below a folder that the
+    /// whole pattern matches all of them are.
+    fn folder(&self, name: &LocalPath, depth: u32) -> bool {
+        match self {
+            Self::All => true,
+            Self::Pattern { levels, .. } => levels.get(depth as usize).is_none_or(|level| level.is_match(name)),
+        }
+    }
+}
+
+fn walk(folder: &LocalPath, wanted: &Wanted<'_>, depth: u32, files: &mut Vec<Listed>) -> Result<()> {
     if depth > DEPTH_MAX {
         let folder = folder.display();
         return Err(Error::input(format!("{folder} lies more than {DEPTH_MAX} folders deep: is a link circular?")));
     }
     for entry in fs::read_dir(folder).map_err(|error| local_error(folder.display(), &error))? {
         let entry = entry.map_err(|error| local_error(folder.display(), &error))?;
-        if is_hidden(&entry.file_name().to_string_lossy()) {
+        let (name, path) = (entry.file_name(), entry.path());
+        let (file, below) = (wanted.file(&path), wanted.folder(LocalPath::new(&name), depth));
+        if is_hidden(&name.to_string_lossy()) || !(file || below) {
             continue;
         }
-        let path = entry.path();
         let metadata = fs::metadata(&path).map_err(|error| local_error(path.display(), &error))?;
-        if metadata.is_dir() {
-            walk(&path, depth + 1, files)?;
-        } else if metadata.is_file() {
+        if metadata.is_dir() && below {
+            walk(&path, wanted, depth + 1, files)?;
+        } else if metadata.is_file() && file {
             files.push(open(&path)?);
         }
     }

@@ -1,6 +1,6 @@
 //! What workers, TaskManagers and clients say to a job.
 
-use flott_control::{Down, ExecutionId, Up};
+use flott_control::{Down, ExecutionId, Up, WORKER_STOPPED};
 use flott_core::ids::{SubtaskId, TaskManagerId, VertexId};
 use flott_core::status::TaskStatus;
 use flott_core::{Error, Result};
@@ -161,7 +161,7 @@ impl Job {
             Phase::Stopping { execution, next, .. } if execution.id == execution_id => {
                 let Some(worker) = execution.worker_on(task_manager) else { return };
                 // That it ended is no news then, but this is how.
-                if worker.is_lost && !worker.is_gone {
+                if worker.is_lost && !worker.is_gone && reason != WORKER_STOPPED {
                     if let Next::End { error: Some(error), .. } = next {
                         error.message = format!("{}; {message}", error.message);
                     }
