@@ -106,8 +106,8 @@ pub struct Iter<F, Out> {
 /// The records of a batch, for [`Iter`].
 pub struct Records<T> {
     rows: vec::IntoIter<T>,
-    /// How many were taken: the timestamp of a result is that of the record taken last.
-    taken: Rc<Cell<usize>>,
+    /// How many were taken, in a stream with timestamps: that of a result is that of the record taken last.
+    taken: Option<Rc<Cell<usize>>>,
 }
 
 impl<T> Iterator for Records<T> {
@@ -116,7 +116,9 @@ impl<T> Iterator for Records<T> {
     #[inline]
     fn next(&mut self) -> Option<T> {
         let next = self.rows.next();
-        self.taken.set(self.taken.get() + usize::from(next.is_some()));
+        if let Some(taken) = &self.taken {
+            taken.set(taken.get() + usize::from(next.is_some()));
+        }
         next
     }
 
@@ -126,7 +128,7 @@ impl<T> Iterator for Records<T> {
 
     #[inline]
     fn fold<B, F: FnMut(B, T) -> B>(self, init: B, mut f: F) -> B {
-        let taken = self.taken;
+        let Some(taken) = self.taken else { return self.rows.fold(init, f) };
         self.rows.fold(init, |folded, row| {
             taken.set(taken.get() + 1);
             f(folded, row)
@@ -149,12 +151,15 @@ where
     F: FnMut(Records<In>) -> I + Send,
 {
     fn process(&mut self, batch: &mut Batch<In>, out: &mut Output<Out>) -> Result<()> {
-        let taken = Rc::new(Cell::new(0));
         let rows = std::mem::take(&mut batch.rows).into_iter();
-        let results = (self.function)(Records { rows, taken: Rc::clone(&taken) });
         if batch.timestamps.is_empty() {
-            self.buffer.rows.extend(results);
+            let results = (self.function)(Records { rows, taken: None });
+            self.buffer.rows.reserve(results.size_hint().1.unwrap_or(0));
+            // By a fold, which adaptors pass through as one loop.
+            results.for_each(|result| self.buffer.rows.push(result));
         } else {
+            let taken = Rc::new(Cell::new(0));
+            let results = (self.function)(Records { rows, taken: Some(Rc::clone(&taken)) });
             results.for_each(|result| {
                 let timestamp: Timestamp = batch.timestamps[taken.get().saturating_sub(1)];
                 self.buffer.rows.push(result);
