@@ -10,11 +10,14 @@ pub mod assigner;
 pub mod function;
 pub mod session;
 
-use flott_core::time::Timestamp;
-use flott_core::{Batch, Data, Result};
+use flott_checkpoint::Redistribution;
+use flott_core::time::{Timestamp, WATERMARK_MAX, WATERMARK_MIN};
+use flott_core::{Batch, Data, Error, Result};
 use flott_telemetry::TaskCounters;
 
+use crate::operator::{OpenContext, OperatorSnapshot};
 use crate::push::Output;
+use crate::timestamps::{WATERMARK_STATE, restored_watermark};
 
 /// Whether windows follow the time of the records or of the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +45,68 @@ impl WindowOptions {
         match self.time {
             WindowTime::Event => max_timestamp.saturating_add(self.allowed_lateness_ms),
             WindowTime::Processing => max_timestamp,
+        }
+    }
+}
+
+/// The time by which windows end: that of the records, or that of the clock. It never goes back.
+struct WindowClock {
+    kind: WindowTime,
+    now: Timestamp,
+}
+
+impl WindowClock {
+    fn new(kind: WindowTime) -> Self {
+        Self { kind, now: WATERMARK_MIN }
+    }
+
+    /// Takes event time up where it was. The clock of the machine goes on by itself.
+    fn restore(&mut self, cx: &mut OpenContext<'_>) -> Result<()> {
+        let restored = restored_watermark(cx)?;
+        if self.kind == WindowTime::Event {
+            self.now = restored;
+        }
+        Ok(())
+    }
+
+    fn snapshot(&self, snapshot: &mut OperatorSnapshot<'_>) -> Result<()> {
+        snapshot.add(WATERMARK_STATE, Redistribution::Union, &[self.now])
+    }
+
+    /// Whether windows may be due now.
+    fn on_watermark(&mut self, watermark: Timestamp) -> bool {
+        // Windows of the wall clock end with the input: what they hold is not lost.
+        let counts = self.kind == WindowTime::Event || watermark == WATERMARK_MAX;
+        if counts {
+            self.now = self.now.max(watermark);
+        }
+        counts
+    }
+
+    /// Whether windows may be due now. The clock may be set back; time here never is.
+    fn on_time(&mut self, now: Timestamp) -> bool {
+        let counts = self.kind == WindowTime::Processing;
+        if counts {
+            self.now = self.now.max(now);
+        }
+        counts
+    }
+
+    /// Refuses rows that lack the time by which they are put into windows.
+    fn check<T>(&self, batch: &Batch<T>) -> Result<()> {
+        if self.kind == WindowTime::Event && batch.timestamps.len() != batch.rows.len() {
+            return Err(Error::input(
+                "records have no timestamps: call assign_timestamps_and_watermarks before an event-time window, or use a processing-time window",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The time of row `index`, given the timestamps of its batch.
+    fn time_of(&self, timestamps: &[Timestamp], index: usize) -> Timestamp {
+        match self.kind {
+            WindowTime::Event => timestamps[index],
+            WindowTime::Processing => self.now,
         }
     }
 }

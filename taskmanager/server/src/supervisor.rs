@@ -5,6 +5,7 @@
 //! worker whose input closes exits.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::process::Stdio;
@@ -352,10 +353,15 @@ impl WorkerProcess {
         let status = tokio::select! {
             status = child.wait() => status,
             () = until_stopped(stopped) => {
-                // It may have ended by itself just now.
+                // It may be dying already, which is why the JobManager lost it and wants it stopped: then its status tells
+                // how, whatever is done to it now.
                 let _ = child.start_kill();
-                let _ = child.wait().await;
-                return WORKER_STOPPED.to_owned();
+                match child.wait().await {
+                    Ok(status) if status.success() || status.signal() == Some(libc::SIGKILL) => {
+                        return WORKER_STOPPED.to_owned();
+                    }
+                    status => status,
+                }
             }
         };
         // A process that the worker started may hold its standard error open for longer.

@@ -7,22 +7,20 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use flott_checkpoint::Redistribution;
 use flott_core::hash::stable_hash;
-use flott_core::time::{Timestamp, WATERMARK_MAX, WATERMARK_MIN};
-use flott_core::{Batch, Data, Error, Result};
+use flott_core::time::Timestamp;
+use flott_core::{Batch, Data, Result};
 use flott_network::Barrier;
 use flott_state::{KeyedTable, TimeIndex, TimeWindow};
 use flott_telemetry::TaskCounters;
 
 use super::assigner::AlignedWindows;
 use super::function::WindowFunction;
-use super::{LateRows, WindowOptions, WindowTime};
+use super::{LateRows, WindowClock, WindowOptions, WindowTime};
 use crate::context::TaskContext;
 use crate::key::{KeyExtractor, ensure_hashes};
 use crate::operator::{OpenContext, Operator, OperatorSnapshot, StateVisitor};
 use crate::push::Output;
-use crate::timestamps::{WATERMARK_STATE, restored_watermark};
 
 /// Runs a [`WindowFunction`] over aligned windows.
 pub struct AlignedWindowOperator<K, T, Out, F: WindowFunction<K, T, Out>> {
@@ -36,8 +34,7 @@ pub struct AlignedWindowOperator<K, T, Out, F: WindowFunction<K, T, Out>> {
     due: TimeIndex,
     /// By the clean-up time, for windows that outlive their first result.
     cleanup: TimeIndex,
-    /// Event time, or the wall clock.
-    time: Timestamp,
+    clock: WindowClock,
     keys: Vec<K>,
     late: LateRows<T>,
     buffer: Batch<Out>,
@@ -61,13 +58,13 @@ where
         Self {
             function,
             windows,
+            clock: WindowClock::new(options.time),
             options,
             extractor,
             counters: Arc::clone(&cx.counters),
             table: KeyedTable::new("windows", cx.key_groups(), cx.max_parallelism),
             due: TimeIndex::default(),
             cleanup: TimeIndex::default(),
-            time: WATERMARK_MIN,
             keys: Vec::new(),
             late: LateRows::new(),
             buffer: Batch::default(),
@@ -78,11 +75,11 @@ where
         self.options.cleanup_time(0) > 0
     }
 
-    /// Gives the results of all windows that end by `self.time`, earliest first.
+    /// Gives the results of all windows that end by `self.clock.now`, earliest first.
     fn fire(&mut self, out: &mut Output<Out>) -> Result<()> {
-        while let Some((max_timestamp, hashes)) = self.due.pop_until(self.time) {
+        while let Some((max_timestamp, hashes)) = self.due.pop_until(self.clock.now) {
             let window = self.windows.ending_at(max_timestamp);
-            let keeps = self.options.cleanup_time(max_timestamp) > self.time;
+            let keeps = self.options.cleanup_time(max_timestamp) > self.clock.now;
             let mut seen = HashSet::new();
             for hash in hashes {
                 if keeps {
@@ -102,7 +99,7 @@ where
             }
             self.send(max_timestamp, out)?;
         }
-        while let Some((cleanup_time, hashes)) = self.cleanup.pop_until(self.time) {
+        while let Some((cleanup_time, hashes)) = self.cleanup.pop_until(self.clock.now) {
             let window = self.windows.ending_at(cleanup_time.saturating_sub(self.options.allowed_lateness_ms));
             for hash in hashes {
                 self.table.take_by_hash(hash, &window);
@@ -120,7 +117,7 @@ where
     fn index(&mut self, hash: u64, window: TimeWindow) {
         let max_timestamp = window.max_timestamp();
         // A window that is already due has fired, or fires with this record.
-        if max_timestamp > self.time {
+        if max_timestamp > self.clock.now {
             self.due.insert(max_timestamp, hash);
         }
         if self.has_lateness() {
@@ -140,18 +137,16 @@ where
         ensure_hashes(batch, &*self.extractor);
         self.keys.clear();
         self.extractor.keys(&batch.rows, &mut self.keys);
+        self.clock.check(batch)?;
         let is_event_time = self.options.time == WindowTime::Event;
-        if is_event_time && batch.timestamps.is_empty() {
-            return Err(missing_timestamps());
-        }
         let keys = std::mem::take(&mut self.keys);
         for (index, row) in batch.rows.drain(..).enumerate() {
-            let timestamp = if is_event_time { batch.timestamps[index] } else { self.time };
+            let timestamp = self.clock.time_of(&batch.timestamps, index);
             let (hash, key) = (batch.hashes[index], &keys[index]);
             let (mut row, mut is_late) = (Some(row), true);
             let mut windows = self.windows.windows(timestamp).peekable();
             while let Some(window) = windows.next() {
-                if is_event_time && self.options.cleanup_time(window.max_timestamp()) <= self.time {
+                if is_event_time && self.options.cleanup_time(window.max_timestamp()) <= self.clock.now {
                     continue;
                 }
                 is_late = false;
@@ -167,7 +162,7 @@ where
                 if let Some(value) = value {
                     function.add(state, value);
                 }
-                if is_event_time && window.max_timestamp() <= self.time {
+                if is_event_time && window.max_timestamp() <= self.clock.now {
                     // Within the allowed lateness: the window gives its result again.
                     function.results(key, window, state, &mut self.buffer.rows)?;
                     self.buffer.timestamps.resize(self.buffer.rows.len(), window.max_timestamp());
@@ -177,7 +172,7 @@ where
                 }
             }
             // With gaps between windows a record may be in none, and in time all the same.
-            let is_late = is_late && is_event_time && self.options.cleanup_time(timestamp) <= self.time;
+            let is_late = is_late && is_event_time && self.options.cleanup_time(timestamp) <= self.clock.now;
             if is_late && let Some(row) = row {
                 self.late.add(row, timestamp);
             }
@@ -188,11 +183,7 @@ where
     }
 
     fn open(&mut self, cx: &mut OpenContext<'_>) -> Result<()> {
-        let restored = restored_watermark(cx)?;
-        if self.options.time == WindowTime::Event {
-            self.time = restored;
-        }
-        Ok(())
+        self.clock.restore(cx)
     }
 
     fn states(&mut self, visit: StateVisitor<'_>) -> Result<()> {
@@ -208,31 +199,18 @@ where
     }
 
     fn on_watermark(&mut self, watermark: Timestamp, out: &mut Output<Out>) -> Result<()> {
-        // Windows of the wall clock end with the input: what they hold is not lost.
-        if self.options.time == WindowTime::Processing && watermark != WATERMARK_MAX {
-            return Ok(());
-        }
-        self.time = self.time.max(watermark);
-        self.fire(out)
+        if self.clock.on_watermark(watermark) { self.fire(out) } else { Ok(()) }
     }
 
     fn on_time(&mut self, now: Timestamp, out: &mut Output<Out>) -> Result<Timestamp> {
-        if self.options.time == WindowTime::Event {
+        if !self.clock.on_time(now) {
             return Ok(Timestamp::MAX);
         }
-        // The clock may be set back; time here never is.
-        self.time = self.time.max(now);
         self.fire(out)?;
         Ok(self.due.next().unwrap_or(Timestamp::MAX))
     }
 
     fn snapshot(&mut self, _: &Barrier, snapshot: &mut OperatorSnapshot<'_>) -> Result<()> {
-        snapshot.add(WATERMARK_STATE, Redistribution::Union, &[self.time])
+        self.clock.snapshot(snapshot)
     }
-}
-
-pub(super) fn missing_timestamps() -> Error {
-    Error::input(
-        "records have no timestamps: call assign_timestamps_and_watermarks before an event-time window, or use a processing-time window",
-    )
 }

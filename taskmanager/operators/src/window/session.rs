@@ -7,23 +7,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use flott_checkpoint::Redistribution;
 use flott_core::hash::stable_hash;
-use flott_core::time::{Timestamp, WATERMARK_MAX, WATERMARK_MIN};
+use flott_core::time::Timestamp;
 use flott_core::{Batch, Data, Error, Result};
 use flott_network::Barrier;
 use flott_state::{KeyedTable, TimeIndex, TimeWindow};
 use flott_telemetry::TaskCounters;
 use serde::{Deserialize, Serialize};
 
-use super::aligned::missing_timestamps;
 use super::function::WindowFunction;
-use super::{LateRows, WindowOptions, WindowTime};
+use super::{LateRows, WindowClock, WindowOptions, WindowTime};
 use crate::context::TaskContext;
 use crate::key::{KeyExtractor, ensure_hashes};
 use crate::operator::{OpenContext, Operator, OperatorSnapshot, StateVisitor};
 use crate::push::Output;
-use crate::timestamps::{WATERMARK_STATE, restored_watermark};
 
 /// A session that has not been cleaned up.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -59,7 +56,7 @@ pub struct SessionWindowOperator<K, T, Out, F: WindowFunction<K, T, Out>> {
     table: KeyedTable<K, (), Vec<Session<F::State>>>,
     /// The times at which a session of a key may be due or to be cleaned up; whether one is, its sessions tell.
     due: TimeIndex,
-    time: Timestamp,
+    clock: WindowClock,
     keys: Vec<K>,
     late: LateRows<T>,
     buffer: Batch<Out>,
@@ -87,21 +84,21 @@ where
         Ok(Self {
             function,
             gap_ms,
+            clock: WindowClock::new(options.time),
             options,
             extractor,
             counters: Arc::clone(&cx.counters),
             table: KeyedTable::new("sessions", cx.key_groups(), cx.max_parallelism),
             due: TimeIndex::default(),
-            time: WATERMARK_MIN,
             keys: Vec::new(),
             late: LateRows::new(),
             buffer: Batch::default(),
         })
     }
 
-    /// Gives the results of the sessions that ended by `self.time` and forgets those past their lateness.
+    /// Gives the results of the sessions that ended by `self.clock.now` and forgets those past their lateness.
     fn fire(&mut self, out: &mut Output<Out>) -> Result<()> {
-        while let Some((time, hashes)) = self.due.pop_until(self.time) {
+        while let Some((time, hashes)) = self.due.pop_until(self.clock.now) {
             for hash in hashes {
                 // Two keys may share a hash: each look takes the next key that is noted for this time.
                 while let Some(key) = self.noted_key(hash, time) {
@@ -154,8 +151,8 @@ where
         if let Some(sessions) = self.table.get(hash, key, &()) {
             sessions.iter().filter(|s| s.window.intersects(window)).for_each(|s| covered = covered.cover(s.window));
         }
-        let is_late =
-            self.options.time == WindowTime::Event && self.options.cleanup_time(covered.max_timestamp()) <= self.time;
+        let is_late = self.options.time == WindowTime::Event
+            && self.options.cleanup_time(covered.max_timestamp()) <= self.clock.now;
         if is_late {
             return Ok(Some(row));
         }
@@ -181,7 +178,7 @@ where
             }
             None => function.create(row),
         };
-        let is_due = window.max_timestamp() <= self.time;
+        let is_due = window.max_timestamp() <= self.clock.now;
         if is_due {
             // Within the allowed lateness: the session gives its result again.
             function.results(key, window, &state, &mut self.buffer.rows)?;
@@ -190,7 +187,7 @@ where
         let mut session = Session { window, state, has_fired: is_due, noted: None };
         let next = session.next_time(&self.options);
         match noted {
-            Some(time) if time > self.time && time <= next => session.noted = Some(time),
+            Some(time) if time > self.clock.now && time <= next => session.noted = Some(time),
             _ => self.due.insert(next, hash),
         }
         sessions.insert(first, session);
@@ -209,13 +206,10 @@ where
         ensure_hashes(batch, &*self.extractor);
         self.keys.clear();
         self.extractor.keys(&batch.rows, &mut self.keys);
-        let is_event_time = self.options.time == WindowTime::Event;
-        if is_event_time && batch.timestamps.is_empty() {
-            return Err(missing_timestamps());
-        }
+        self.clock.check(batch)?;
         let keys = std::mem::take(&mut self.keys);
         for (index, row) in batch.rows.drain(..).enumerate() {
-            let timestamp = if is_event_time { batch.timestamps[index] } else { self.time };
+            let timestamp = self.clock.time_of(&batch.timestamps, index);
             if let Some(late) = self.add(batch.hashes[index], &keys[index], row, timestamp)? {
                 self.late.add(late, timestamp);
             }
@@ -226,11 +220,7 @@ where
     }
 
     fn open(&mut self, cx: &mut OpenContext<'_>) -> Result<()> {
-        let restored = restored_watermark(cx)?;
-        if self.options.time == WindowTime::Event {
-            self.time = restored;
-        }
-        Ok(())
+        self.clock.restore(cx)
     }
 
     fn states(&mut self, visit: StateVisitor<'_>) -> Result<()> {
@@ -246,25 +236,18 @@ where
     }
 
     fn on_watermark(&mut self, watermark: Timestamp, out: &mut Output<Out>) -> Result<()> {
-        // Windows of the wall clock end with the input: what they hold is not lost.
-        if self.options.time == WindowTime::Processing && watermark != WATERMARK_MAX {
-            return Ok(());
-        }
-        self.time = self.time.max(watermark);
-        self.fire(out)
+        if self.clock.on_watermark(watermark) { self.fire(out) } else { Ok(()) }
     }
 
     fn on_time(&mut self, now: Timestamp, out: &mut Output<Out>) -> Result<Timestamp> {
-        if self.options.time == WindowTime::Event {
+        if !self.clock.on_time(now) {
             return Ok(Timestamp::MAX);
         }
-        // The clock may be set back; time here never is.
-        self.time = self.time.max(now);
         self.fire(out)?;
         Ok(self.due.next().unwrap_or(Timestamp::MAX))
     }
 
     fn snapshot(&mut self, _: &Barrier, snapshot: &mut OperatorSnapshot<'_>) -> Result<()> {
-        snapshot.add(WATERMARK_STATE, Redistribution::Union, &[self.time])
+        self.clock.snapshot(snapshot)
     }
 }
