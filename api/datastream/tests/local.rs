@@ -301,3 +301,99 @@ fn batch_mode_gives_each_key_once_and_refuses_endless_sources() {
     let error = env.execute("endless").unwrap_err();
     assert!(error.to_string().contains("the source 'Generator' has no end"), "{error}");
 }
+
+#[test]
+fn processing_time_windows_end_by_the_clock_and_lose_nothing_at_the_end() {
+    let env = environment(2);
+    let windows = env
+        .from_generator(GeneratorSource::new(|index| index).count(2_000).rows_per_second(10_000.0))
+        .key_by(|n| n % 4)
+        .window(TumblingProcessingTimeWindows::of(ms(50)))
+        .aggregate_with(Count, |key, window, count| (*key, window.start, count))
+        .collect();
+    env.execute("clock").unwrap();
+    let windows = windows.take();
+    assert_eq!(windows.iter().map(|(_, _, count)| count).sum::<u64>(), 2_000);
+    let starts: std::collections::BTreeSet<i64> = windows.iter().map(|(_, start, _)| *start).collect();
+    assert!(starts.len() > 1 && starts.iter().all(|start| start % 50 == 0), "{starts:?}");
+}
+
+/// Keeps what each key sends, and tells it when the clock says so.
+#[derive(Clone, Default)]
+struct Basket {
+    order: Option<flott::ListState<String>>,
+    amounts: Option<flott::MapState<String, u32>>,
+}
+
+impl KeyedProcessFunction<u8, (u8, String), String> for Basket {
+    fn open(&mut self, states: &mut KeyedStates<u8>) -> flott::Result<()> {
+        self.order = Some(states.list("order")?);
+        self.amounts = Some(states.map("amounts")?);
+        let twice = states.value::<u8>("order").unwrap_err();
+        assert!(twice.to_string().contains("'order' is declared twice"), "{twice}");
+        Ok(())
+    }
+
+    fn process(
+        &mut self,
+        row: (u8, String),
+        cx: &mut KeyedContext<'_, u8>,
+        _: &mut Collector<'_, String>,
+    ) -> flott::Result<()> {
+        let (order, amounts) = (self.order.as_ref().unwrap(), self.amounts.as_ref().unwrap());
+        let amount = amounts.get(cx, &row.1).copied().unwrap_or(0);
+        amounts.put(cx, row.1.clone(), amount + 1);
+        if row.1 == "nothing" {
+            assert_eq!(amounts.remove(cx, &row.1), Some(1));
+        }
+        order.add(cx, row.1);
+        let soon = cx.current_processing_time() + 20;
+        cx.register_processing_time_timer(soon);
+        Ok(())
+    }
+
+    fn on_timer(
+        &mut self,
+        timer: Timer,
+        cx: &mut KeyedContext<'_, u8>,
+        out: &mut Collector<'_, String>,
+    ) -> flott::Result<()> {
+        assert!(matches!(timer, Timer::ProcessingTime(_)));
+        let (order, amounts) = (self.order.as_ref().unwrap(), self.amounts.as_ref().unwrap());
+        let things = order.clear(cx);
+        if !things.is_empty() {
+            let amounts: Vec<String> = amounts.entries(cx).map(|(thing, amount)| format!("{amount} {thing}")).collect();
+            out.collect(format!("{}: {} = {}", cx.key(), things.join(" "), amounts.join(" ")));
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn lists_maps_and_timers_of_the_clock() {
+    let env = environment(1);
+    let things = ["pear", "apple", "pear", "nothing"];
+    let told = env
+        // The last record comes long after the timers of the others.
+        .from_generator(GeneratorSource::new(move |index| index).count(5).rows_per_second(10.0))
+        .process(Repeat(things.map(str::to_owned).to_vec()))
+        .key_by(|row: &(u8, String)| row.0)
+        .process(Basket::default())
+        .collect();
+    env.execute("basket").unwrap();
+    let told = told.take().join("; ");
+    assert!(told.contains("1: pear apple pear nothing = 1 apple 2 pear"), "{told}");
+}
+
+/// All things at once with the first record, and nothing with the others.
+#[derive(Clone)]
+struct Repeat(Vec<String>);
+
+impl ProcessFunction<u64, (u8, String)> for Repeat {
+    fn process(&mut self, index: u64, _: Option<i64>, out: &mut Collector<'_, (u8, String)>) -> flott::Result<()> {
+        if index == 0 {
+            self.0.iter().for_each(|thing| out.collect((1, thing.clone())));
+        }
+        Ok(())
+    }
+}

@@ -116,8 +116,9 @@ where
 
     fn index(&mut self, hash: u64, window: TimeWindow) {
         let max_timestamp = window.max_timestamp();
-        // A window that is already due has fired, or fires with this record.
-        if max_timestamp > self.clock.now {
+        // A window of event time that is already due has fired, or fires with this record. One of the clock fires in its
+        // last millisecond, in which more records can come.
+        if max_timestamp > self.clock.now || self.options.time == WindowTime::Processing {
             self.due.insert(max_timestamp, hash);
         }
         if self.has_lateness() {
