@@ -15,12 +15,12 @@ use flott_e2e::{
 };
 
 /// How often each job is run. Seven runs in all.
-const SESSIONS_RUNS: u64 = 2;
-const FLIGHTS_RUNS: u64 = 2;
-const NUMBERS_RUNS: u64 = 3;
+const SESSIONS_RUNS: u64 = 3;
+const FLIGHTS_RUNS: u64 = 4;
+const NUMBERS_RUNS: u64 = 2;
 const RUNS: u64 = SESSIONS_RUNS + FLIGHTS_RUNS + NUMBERS_RUNS;
 
-const KILLS_DEFAULT: u64 = 56;
+const KILLS_DEFAULT: u64 = 72;
 
 /// How much undisturbed work there is for each kill. Between two kills a job gets less done, so it outlives them all.
 const SECONDS_PER_KILL: u64 = 3;
