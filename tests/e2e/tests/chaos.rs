@@ -14,7 +14,7 @@ use flott_e2e::{
     until, visible_lines,
 };
 
-/// How often each job is run. Seven runs in all.
+/// How often each job is run.
 const SESSIONS_RUNS: u64 = 3;
 const FLIGHTS_RUNS: u64 = 4;
 const NUMBERS_RUNS: u64 = 2;
