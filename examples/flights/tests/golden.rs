@@ -8,7 +8,8 @@ use std::process::Command;
 
 #[test]
 fn a_year_of_flights() {
-    let example = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let example = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo runs the tests");
+    let example = Path::new(&example);
     let repository = example.join("../..");
     let data = std::env::var_os("FLOTT_DATA_DIR").filter(|folder| !folder.is_empty());
     let data = repository.join(data.map_or_else(|| PathBuf::from(".data"), PathBuf::from));

@@ -13,5 +13,8 @@ fn sessions_of_the_default_clicks() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sessions"));
     command.args(["-p", "2", "--output"]).arg(&output);
     golden::run(&mut command);
-    golden::assert_golden(&output, &Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/sessions.csv"));
+    golden::assert_golden(
+        &output,
+        &Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo runs the tests")).join("golden/sessions.csv"),
+    );
 }

@@ -1,7 +1,7 @@
 //! Where things are.
 
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The program of this name, which lies beside the running test's folder.
 ///
@@ -20,12 +20,13 @@ pub fn binary(name: &str) -> PathBuf {
     path
 }
 
-/// The root folder of the repository.
+/// The root folder of the repository, as it is now and not as it was built: checkouts share their build folder.
 ///
 /// # Panics
-/// Never: this crate lies two folders below it.
-pub fn repository() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the crate lies two folders below the root")
+/// Without cargo, which runs the tests.
+pub fn repository() -> PathBuf {
+    let folder = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo runs the tests"));
+    folder.ancestors().nth(2).expect("the crate lies two folders below the root").to_owned()
 }
 
 /// The input of the example `flights`.
