@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct TaskMetrics {
     /// The subtask.
     pub subtask: SubtaskId,
-    /// Records received over all inputs; 0 for a source.
+    /// Records received over all inputs; for a source, those that it read.
     pub records_in: u64,
     /// Records sent over all outputs; for a sink 0.
     pub records_out: u64,

@@ -59,7 +59,7 @@ impl Gauge {
 /// What one subtask counts while it runs. The thread of its slot writes, the heartbeat reads.
 #[derive(Debug)]
 pub struct TaskCounters {
-    /// Records received over all inputs.
+    /// Records received over all inputs; for a source, those that it read.
     pub records_in: Counter,
     /// Records sent over all outputs.
     pub records_out: Counter,
