@@ -38,3 +38,7 @@ setup-bench:
 
 data: setup
 	@.venv/bin/python scripts/fetch-flights.py
+
+.PHONY: upgrade-demo
+upgrade-demo: setup ## a job in two versions: checked, upgraded, rescaled, and its state queried
+	scripts/upgrade.sh

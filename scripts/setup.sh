@@ -19,7 +19,7 @@ need() { missing+=("$@"); }
 # C parts of dependencies: ring, zstd, mimalloc.
 has cc || need gcc
 echo '#include <stdlib.h>' | cc -E - >/dev/null 2>&1 || need libc6-dev
-# The package with the demo's data comes by pip, which lives in a virtual environment of this checkout.
+# The demo's data and readers of savepoints come by pip, which lives in a virtual environment of this checkout.
 has python3 || need python3
 [ -x .venv/bin/python ] || python3 -c 'import ensurepip, venv' 2>/dev/null || need python3-venv
 # The peer of the word count benchmark is compiled here.
@@ -38,9 +38,20 @@ fi
 
 # A virtual environment that was interrupted halfway, or whose Python is gone, is made again.
 if ! .venv/bin/python -c 'import pip' 2>/dev/null; then
-  say "making a Python environment in .venv for the demo's data"
+  say "making a Python environment in .venv for the demo's data and the tests"
   rm -rf .venv
   python3 -m venv .venv
+fi
+
+# What a test reads savepoints with, since others than Flott must be able to.
+readers=(duckdb==1.4.5 pyarrow==22.0.0)
+if ! .venv/bin/python -c '
+import importlib.metadata, sys
+wanted = [reader.split("==") for reader in sys.argv[1:]]
+sys.exit(any(importlib.metadata.version(name) != version for name, version in wanted))' "${readers[@]}" 2>/dev/null; then
+  say "installing ${readers[*]} into .venv for the tests"
+  .venv/bin/python -m pip install -q --disable-pip-version-check "${readers[@]}" >&2 ||
+    fail "could not install ${readers[*]} with pip: is the package index reachable? Then run this again"
 fi
 
 export PATH="$PATH:$HOME/.cargo/bin"

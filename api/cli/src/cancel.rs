@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// The state of the job when it has ended, or after a while.
-async fn wait(client: &Client, job: JobId) -> Result<JobStatus> {
+pub(crate) async fn wait(client: &Client, job: JobId) -> Result<JobStatus> {
     let began = flott_env::monotonic();
     loop {
         let (status, _) = client.status(job).await?;

@@ -1,7 +1,8 @@
-//! Durations, times, counts and names for people.
+//! Durations, times, counts, names and tables for people.
 
 use std::time::Duration;
 
+use comfy_table::{Table, presets};
 use flott_core::time::Timestamp;
 
 /// Two units at most, such as `850 ms`, `12.3 s`, `4 min 05 s`.
@@ -59,6 +60,15 @@ pub(crate) fn utc(at_ms: Timestamp) -> String {
 /// A name that someone else chose, without characters that could steer the terminal.
 pub(crate) fn printable(name: &str) -> String {
     name.chars().map(|char| if char.is_control() { '?' } else { char }).collect()
+}
+
+/// A table without lines.
+pub(crate) fn table(mut table: Table) -> String {
+    table.load_preset(presets::NOTHING);
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    table.trim_fmt()
 }
 
 #[cfg(test)]

@@ -10,7 +10,9 @@
 //!
 //! - `run`: plans, uploads and submits a job, and follows it with `follow`, `progress` and `terminal`
 //! - `info`: the plan alone, with `plan`; also lists the options
-//! - `list`, `cancel`, `stop`, `savepoint`: jobs of a cluster, named as `jobs` allows
+//! - `list`, `cancel`, `stop`, `savepoint`, `checkpoint`, `rescale`: jobs of a cluster, named as `jobs` allows
+//! - `upgrade`: a job in a new version, with `check` to tell first what becomes of its state
+//! - `state`: what a savepoint holds, as tables
 //! - `cluster`: a local cluster of processes
 //! - `jobmanager`, `taskmanager`: one such process
 //!
@@ -18,6 +20,8 @@
 //! Results go to standard output by `output`, as text or JSON; everything else goes to standard error.
 
 mod cancel;
+mod check;
+mod checkpoint;
 mod cluster;
 mod follow;
 mod format;
@@ -28,11 +32,15 @@ mod list;
 mod output;
 mod plan;
 mod progress;
+mod rescale;
 mod run;
 mod savepoint;
+mod state;
 mod stop;
+mod suggest;
 mod taskmanager;
 mod terminal;
+mod upgrade;
 
 use std::process::ExitCode;
 
@@ -76,9 +84,21 @@ enum Verb {
     /// Ends a job with a savepoint, and prints where the savepoint is
     #[command(after_help = stop::EXAMPLES)]
     Stop(stop::Args),
-    /// Takes a savepoint of a job that goes on, and prints where it is
+    /// Takes a savepoint of a job that goes on, and prints where it is; or checks one against a new version of the job
     #[command(after_help = savepoint::EXAMPLES)]
     Savepoint(savepoint::Args),
+    /// Takes a checkpoint of a job now, and prints where it is
+    #[command(after_help = checkpoint::EXAMPLES)]
+    Checkpoint(checkpoint::Args),
+    /// Gives a running job another parallelism
+    #[command(after_help = rescale::EXAMPLES)]
+    Rescale(rescale::Args),
+    /// Replaces a running job by a new version of it, or puts the old one back if that does not work
+    #[command(after_help = upgrade::EXAMPLES)]
+    Upgrade(upgrade::Args),
+    /// Lists the states of a savepoint or checkpoint, or queries those of a savepoint with SQL
+    #[command(after_help = state::EXAMPLES)]
+    State(state::Args),
     /// Starts or stops a local cluster of processes
     #[command(subcommand)]
     Cluster(cluster::Verb),
@@ -117,6 +137,10 @@ fn execute(verb: Verb) -> Result<ExitCode> {
         Verb::Cancel(args) => cancel::run(&args),
         Verb::Stop(args) => stop::run(&args),
         Verb::Savepoint(args) => savepoint::run(&args),
+        Verb::Checkpoint(args) => checkpoint::run(&args),
+        Verb::Rescale(args) => rescale::run(&args),
+        Verb::Upgrade(args) => upgrade::run(&args),
+        Verb::State(args) => state::run(&args),
         Verb::Cluster(verb) => cluster::run(&verb),
         Verb::JobManager(args) => jobmanager::run(&args),
         Verb::TaskManager(args) => taskmanager::run(&args),
@@ -146,5 +170,29 @@ mod tests {
         assert!(CommandLine::try_parse_from(["flott", "run", "./job", "--input", "x"]).is_err());
         assert!(CommandLine::try_parse_from(["flott", "info"]).is_err());
         assert!(CommandLine::try_parse_from(["flott", "info", "--options"]).is_ok());
+    }
+
+    fn is_accepted(line: &str) -> bool {
+        CommandLine::try_parse_from(line.split(' ')).is_ok()
+    }
+
+    #[test]
+    fn a_savepoint_is_taken_of_a_job_or_checked_against_a_binary() {
+        assert!(is_accepted("flott savepoint 1a2b /tmp/s"));
+        assert!(is_accepted("flott savepoint --check ./job -n -p 2 /tmp/s/savepoint-1 -- --input x"));
+        assert!(!is_accepted("flott savepoint --check ./job 1a2b /tmp/s"));
+        assert!(!is_accepted("flott savepoint -n 1a2b"));
+        assert!(is_accepted("flott upgrade 1a2b ./job -p 2 -n --savepoint-dir s --timeout 5min -- --input x"));
+        assert!(!is_accepted("flott upgrade 1a2b ./job --timeout soon"));
+        assert!(is_accepted("flott run --claimMode CLAIM -s /tmp/s ./job"));
+        assert!(!is_accepted("flott run --claimMode claim ./job"), "there is nothing to claim");
+    }
+
+    #[test]
+    fn a_rescale_says_to_what() {
+        assert!(is_accepted("flott rescale 1a2b -p 4 --vertex 1=2 --vertex 0=1"));
+        assert!(is_accepted("flott rescale 1a2b --vertex 1=2"));
+        assert!(!is_accepted("flott rescale 1a2b"));
+        assert!(!is_accepted("flott rescale 1a2b -p 0"));
     }
 }

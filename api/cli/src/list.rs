@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use comfy_table::{Table, presets};
+use comfy_table::Table;
 use flott_core::Result;
 use flott_core::status::JobStatus;
 use serde_json::json;
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 
 fn table(jobs: &[&JobSummary]) -> String {
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_header(["JOB", "NAME", "STATE", "STARTED", "DURATION", "TASKS"]);
+    table.set_header(["JOB", "NAME", "STATE", "STARTED", "DURATION", "TASKS"]);
     for job in jobs {
         let state = match &job.waiting_for {
             Some(slots) => format!("{}: {}", job.status, format::printable(slots)),
@@ -82,10 +82,7 @@ fn table(jobs: &[&JobSummary]) -> String {
             format!("{}/{}", job.tasks.running, job.tasks.total),
         ]);
     }
-    for column in table.column_iter_mut() {
-        column.set_padding((0, 2));
-    }
-    table.trim_fmt()
+    format::table(table)
 }
 
 #[cfg(test)]

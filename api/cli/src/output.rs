@@ -20,16 +20,22 @@ pub(crate) enum Format {
 impl Format {
     /// Prints the result.
     pub(crate) fn print(self, text: &str, json: &Value) -> Result<()> {
-        let mut out = std::io::stdout().lock();
-        let written = match self {
-            Self::Text => writeln!(out, "{text}"),
-            Self::Json => writeln!(out, "{json:#}"),
+        let text = match self {
+            Self::Text => format!("{text}\n"),
+            Self::Json => format!("{json:#}\n"),
         };
-        match written.and_then(|()| out.flush()) {
-            // A reader such as `head` has seen enough.
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-            written => written.context("writing to standard output"),
-        }
+        write(text.as_bytes()).map(drop)
+    }
+}
+
+/// Writes to standard output; whether someone still reads there.
+pub(crate) fn write(bytes: &[u8]) -> Result<bool> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Ok(()) => Ok(true),
+        // A reader such as `head` has seen enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(error).context("writing to standard output"),
     }
 }
 

@@ -1,9 +1,12 @@
-//! Getting the graph of a job's binary.
+//! What a job's binary is asked: its graph, and what it would make of a savepoint.
 
 use std::path::Path;
 
+use flott_checkpoint::Manifest;
 use flott_core::Result;
+use flott_core::config::Configuration;
 use flott_graph::JobGraph;
+use flott_local::check::{self, RestoreReport};
 use flott_local::{EngineArgs, plan};
 
 use crate::terminal;
@@ -27,8 +30,7 @@ pub(crate) struct PlanArgs {
 impl PlanArgs {
     /// Runs the binary in plan mode. What it prints goes to standard error.
     pub(crate) fn plan(&self, binary: &Path) -> Result<JobGraph> {
-        let engine = EngineArgs { parallelism: self.parallelism, define: self.define.clone(), ..EngineArgs::default() };
-        let config = engine.config()?;
+        let config = self.config()?;
         let spinner = terminal::spinner(format!("building the graph of {}", binary.display()));
         let graph = plan::plan(binary, &self.args, &config, |printed| {
             spinner.finish_and_clear();
@@ -36,5 +38,27 @@ impl PlanArgs {
         });
         spinner.finish_and_clear();
         graph
+    }
+
+    /// Asks the binary what it would make of a savepoint. What it prints goes to standard error.
+    pub(crate) fn check(
+        &self,
+        binary: &Path,
+        manifest: &Manifest,
+        allow_non_restored_state: bool,
+    ) -> Result<RestoreReport> {
+        let config = self.config()?;
+        let spinner = terminal::spinner(format!("checking {} against the savepoint", binary.display()));
+        let report = check::check(binary, &self.args, &config, manifest, allow_non_restored_state, |printed| {
+            spinner.finish_and_clear();
+            terminal::write(printed);
+        });
+        spinner.finish_and_clear();
+        report
+    }
+
+    fn config(&self) -> Result<Configuration> {
+        let engine = EngineArgs { parallelism: self.parallelism, define: self.define.clone(), ..EngineArgs::default() };
+        engine.config()
     }
 }

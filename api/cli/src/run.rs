@@ -4,11 +4,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use flott_checkpoint::Store;
-use flott_control::JobSpec;
+use flott_control::{ClaimMode, JobSpec};
 use flott_core::ids::JobId;
 use flott_core::status::JobStatus;
 use flott_core::{Error, Result};
 use flott_graph::JobGraph;
+use flott_local::args::claim_mode;
+use flott_local::check::manifest_if_readable;
 use flott_local::client::Client;
 use serde_json::json;
 
@@ -16,13 +18,15 @@ use crate::follow::follow;
 use crate::output::{ClientArgs, Format};
 use crate::plan::PlanArgs;
 use crate::progress::{self, Progress};
-use crate::{block_on, format, terminal};
+use crate::{block_on, check, format, terminal};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   flott run ./job -- --input data.csv
   flott run -d -p 4 -D execution.checkpointing.interval=10s ./job -- --input data.csv
   flott run -s /tmp/savepoints/savepoint-1a2b3c-0123456789ab ./job -- --input data.csv
+
+With -s the job is first checked against the savepoint, as `flott savepoint --check` does it.
 
 Ctrl-C asks whether to detach (the job goes on) or to cancel the job; without a terminal it detaches.
 
@@ -46,6 +50,18 @@ pub(crate) struct Args {
     #[arg(short = 'n', long = "allowNonRestoredState")]
     allow_non_restored_state: bool,
 
+    /// Whose the savepoint is from the start on: `no_claim` leaves it to you, `claim` makes it the job's, which deletes
+    /// it like any checkpoint of its own once newer ones have taken its place
+    #[arg(
+        long = "claimMode",
+        alias = "restoreMode",
+        value_name = "MODE",
+        value_parser = claim_mode,
+        default_value = "no_claim",
+        requires = "savepoint"
+    )]
+    claim_mode: ClaimMode,
+
     /// The job's binary
     binary: PathBuf,
 
@@ -61,6 +77,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     // A relative path means a folder here, not one of the JobManager's.
     let savepoint = args.savepoint.as_deref().map(Store::normalize).transpose()?;
     let graph = args.plan.plan(&args.binary)?;
+    if let Some(savepoint) = &savepoint {
+        check_restore(savepoint, args)?;
+    }
     block_on(async {
         let job = submit(&client, graph, savepoint, args).await?;
         let submitted = format!("Job has been submitted with JobID {job}");
@@ -92,6 +111,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     })
 }
 
+/// Refuses a job that cannot start from the savepoint before it is submitted, and tells what changes on the way.
+fn check_restore(savepoint: &str, args: &Args) -> Result<()> {
+    let store = Store::default();
+    let Some(manifest) = block_on(async { Ok(manifest_if_readable(&store, savepoint).await) })? else { return Ok(()) };
+    let report = args.plan.check(&args.binary, &manifest, args.allow_non_restored_state)?;
+    if !check::is_plain(&report) {
+        terminal::say(check::table(&report));
+    }
+    check::refusal(&report, savepoint)
+}
+
 async fn submit(client: &Client, graph: JobGraph, savepoint: Option<String>, args: &Args) -> Result<JobId> {
     let artifact = upload(client, &args.binary).await?;
     let spec = JobSpec {
@@ -100,11 +130,13 @@ async fn submit(client: &Client, graph: JobGraph, savepoint: Option<String>, arg
         args: args.plan.args.clone(),
         savepoint,
         allow_non_restored_state: args.allow_non_restored_state,
+        claim_mode: args.claim_mode,
     };
     client.submit(&spec).await
 }
 
-async fn upload(client: &Client, binary: &Path) -> Result<String> {
+/// Uploads a binary unless the cluster has it, and shows how far that is.
+pub(crate) async fn upload(client: &Client, binary: &Path) -> Result<String> {
     let bar = terminal::byte_bar(format!("uploading {}", binary.display()));
     let shown = bar.clone();
     let sha256 = client.upload(binary, move |sent, bytes| {

@@ -1,36 +1,69 @@
-//! `flott savepoint`: takes a savepoint of a job that goes on.
+//! `flott savepoint`: takes a savepoint of a job that goes on, or checks one against a new version of the job.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use flott_checkpoint::Store;
-use flott_core::Result;
+use flott_core::{Error, Result};
 use flott_local::client::Drain;
 use serde_json::json;
 
 use crate::output::ClientArgs;
-use crate::{block_on, jobs, terminal};
+use crate::plan::PlanArgs;
+use crate::{block_on, check, jobs, terminal};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
   flott savepoint 1a2b3c savepoints
-  flott run -s \"$(flott savepoint 'word count' s3://bucket/savepoints)\" -p 4 ./job";
+  flott run -s \"$(flott savepoint 'word count' s3://bucket/savepoints)\" -p 4 ./job
+  flott savepoint --check ./new-job savepoints/savepoint-1a2b3c-0123456789ab -- --input data.csv
+
+--check runs no job. It exits with 1 if the new job could not start from the savepoint.";
 
 /// The arguments.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
-    /// The job: its id, the beginning of its id, or its name
+    /// The job: its id, the beginning of its id, or its name; with --check the savepoint
     job: String,
 
     /// The folder or URL that the savepoint gets a folder in; else execution.checkpointing.savepoint-dir
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", conflicts_with = "check")]
     target: Option<String>,
+
+    /// Takes no savepoint: tells what this binary would make of the savepoint that is named instead of a job
+    #[arg(long, value_name = "BINARY")]
+    check: Option<PathBuf>,
+
+    /// With --check: drops state of the savepoint that no operator of the job claims
+    #[arg(short = 'n', long = "allowNonRestoredState", requires = "check")]
+    allow_non_restored_state: bool,
+
+    #[command(flatten)]
+    plan: PlanArgs,
 
     #[command(flatten)]
     client: ClientArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    if let Some(binary) = &args.check {
+        return check(binary, args);
+    }
+    let PlanArgs { parallelism, define, args: job_args } = &args.plan;
+    if parallelism.is_some() || !define.is_empty() || !job_args.is_empty() {
+        return Err(Error::input("-p, -D and what follows -- are for the binary of --check, which is not given"));
+    }
     take(&args.client, &args.job, args.target.as_deref(), None)
+}
+
+/// Compares a job's binary with a savepoint; the exit code tells whether it could start from it.
+fn check(binary: &Path, args: &Args) -> Result<ExitCode> {
+    let (folder, manifest) = block_on(async { Store::default().load_manifest(&args.job, None).await })?;
+    let report = args.plan.check(binary, &manifest, args.allow_non_restored_state)?;
+    let mut value = check::json(&report);
+    value["savepoint"] = folder.into();
+    args.client.print(&check::table(&report), &value)?;
+    Ok(if report.is_refused() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// Takes a savepoint of the job, ends the job with it if `stop` says so, and prints where it is.

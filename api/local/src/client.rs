@@ -76,6 +76,11 @@ impl Client {
         self.call(Method::POST, path, Some(body)).await
     }
 
+    /// What `PUT path` answers.
+    pub async fn put(&self, path: &str, body: &Value) -> Result<Value> {
+        self.call(Method::PUT, path, Some(body)).await
+    }
+
     /// Cancels a job.
     pub async fn cancel(&self, job: JobId) -> Result<()> {
         self.call(Method::PATCH, &format!("/jobs/{job}?mode=cancel"), None).await.map(drop)
@@ -83,22 +88,59 @@ impl Client {
 
     /// Takes a savepoint, or with `stop` ends the job with one; returns its folder.
     pub async fn savepoint(&self, job: JobId, target: Option<&str>, stop: Option<Drain>) -> Result<String> {
+        let trigger = self.trigger_savepoint(job, target, stop).await?;
+        self.savepoint_location(job, &trigger).await
+    }
+
+    /// Asks for a savepoint, or with `stop` for the job's end with one; returns the operation's id once that is accepted.
+    pub async fn trigger_savepoint(&self, job: JobId, target: Option<&str>, stop: Option<Drain>) -> Result<String> {
         let (path, body) = match stop {
             None => (format!("/jobs/{job}/savepoints"), json!({"target-directory": target, "cancel-job": false})),
             Some(Drain(drain)) => (format!("/jobs/{job}/stop"), json!({"targetDirectory": target, "drain": drain})),
         };
-        let accepted = self.post(&path, &body).await?;
-        let request = accepted["request-id"].as_str().ok_or_else(|| unexpected(&path, &accepted))?;
-        let status = format!("/jobs/{job}/savepoints/{request}");
+        self.trigger(&path, &body).await
+    }
+
+    /// Waits for a savepoint that was asked for; returns its folder.
+    pub async fn savepoint_location(&self, job: JobId, trigger: &str) -> Result<String> {
+        let path = format!("/jobs/{job}/savepoints/{trigger}");
+        let operation = self.completed(&path).await?;
+        operation["location"].as_str().map(str::to_owned).ok_or_else(|| unexpected(&path, &operation))
+    }
+
+    /// Takes a checkpoint now; returns its number and folder.
+    pub async fn checkpoint(&self, job: JobId) -> Result<(Option<u64>, String)> {
+        let path = format!("/jobs/{job}/checkpoints");
+        let trigger = self.trigger(&path, &json!({})).await?;
+        let operation = self.completed(&format!("{path}/{trigger}")).await?;
+        let location = operation["location"].as_str().ok_or_else(|| unexpected(&path, &operation))?;
+        Ok((operation["checkpointId"].as_u64(), location.to_owned()))
+    }
+
+    /// Starts a job that has ended again from a savepoint, as it was; returns the new job's id.
+    pub async fn restart(&self, job: JobId, savepoint: &str) -> Result<JobId> {
+        let path = format!("/jobs/{job}/restart");
+        let accepted = self.post(&path, &json!({ "savepointPath": savepoint })).await?;
+        accepted["jobid"].as_str().ok_or_else(|| unexpected(&path, &accepted))?.parse()
+    }
+
+    /// Starts an operation; returns its id.
+    async fn trigger(&self, path: &str, body: &Value) -> Result<String> {
+        let accepted = self.post(path, body).await?;
+        accepted["request-id"].as_str().map(str::to_owned).ok_or_else(|| unexpected(path, &accepted))
+    }
+
+    /// Waits for the end of the operation that `path` shows; returns its result.
+    async fn completed(&self, path: &str) -> Result<Value> {
         loop {
-            let answer = self.get(&status).await?;
+            let mut answer = self.get(path).await?;
             if answer["status"]["id"] == "COMPLETED" {
-                let operation = &answer["operation"];
-                if let Some(location) = operation["location"].as_str() {
-                    return Ok(location.to_owned());
-                }
-                let cause = operation["failure-cause"]["stack-trace"].as_str();
-                return Err(Error::system(cause.unwrap_or("the savepoint failed without a cause").to_owned()));
+                let operation = answer["operation"].take();
+                // Flink's two names for the same thing.
+                let causes = [&operation["failure-cause"], &operation["failureCause"]];
+                let Some(cause) = causes.into_iter().find(|cause| cause.is_object()) else { return Ok(operation) };
+                let trace = cause["stack-trace"].as_str();
+                return Err(Error::system(trace.unwrap_or("it failed without a cause").to_owned()));
             }
             flott_env::sleep(POLL_PAUSE).await;
         }
@@ -273,6 +315,7 @@ pub(crate) fn submit_this_binary(address: &str, graph: &JobGraph, args: &EngineA
             // A relative path means this process's folder, not the JobManager's.
             savepoint: args.savepoint.as_deref().map(Store::normalize).transpose()?,
             allow_non_restored_state: args.allow_non_restored_state,
+            claim_mode: args.claim_mode,
         };
         let job = client.submit(&spec).await?;
         eprintln!("job {job} is submitted to {address}");

@@ -75,6 +75,7 @@ async fn run_job(program: Arc<Program>, args: &EngineArgs) -> Result<JobView> {
         args: Vec::new(),
         savepoint: args.savepoint.clone(),
         allow_non_restored_state: args.allow_non_restored_state,
+        claim_mode: args.claim_mode,
     };
     let job = jobmanager.submit(spec).await?;
     let view = wait(&jobmanager, job).await;

@@ -11,7 +11,7 @@ use flott_operators::Program;
 use flott_taskmanager::supervisor::worker_env;
 
 use crate::args::EngineArgs;
-use crate::{client, embedded, plan, worker};
+use crate::{check, client, embedded, plan, worker};
 
 /// How a job ended.
 #[derive(Clone, Debug)]
@@ -28,6 +28,7 @@ enum Role {
     Local,
     Client(String),
     Plan,
+    Check,
     Worker,
 }
 
@@ -44,12 +45,13 @@ impl Launcher {
         let role = match std::env::var(worker_env::ROLE) {
             Ok(role) if role == "worker" => Role::Worker,
             Ok(role) if role == "plan" => Role::Plan,
+            Ok(role) if role == "check" => Role::Check,
             Ok(role) => return Err(Error::input(format!("{} is '{role}': it is not for users", worker_env::ROLE))),
             Err(_) => args.jobmanager.clone().map_or(Role::Local, Role::Client),
         };
         let config = match std::env::var(worker_env::CONFIG) {
             // Whoever started this process has merged the arguments in already.
-            Ok(json) if matches!(role, Role::Worker | Role::Plan) => Configuration::from_json(&json)?,
+            Ok(json) if matches!(role, Role::Worker | Role::Plan | Role::Check) => Configuration::from_json(&json)?,
             _ => args.config()?,
         };
         Ok(Self { role, args, config })
@@ -71,12 +73,13 @@ impl Launcher {
     }
 
     /// Runs the program in this process's role. Returns when the job has ended, or was submitted detached; a
-    /// process that plans or works ends here.
+    /// process that plans, checks or works ends here.
     pub fn execute(&self, program: Arc<Program>) -> Result<JobOutcome> {
         match &self.role {
             Role::Local => embedded::run(program, &self.args),
             Role::Client(address) => client::submit_this_binary(address, &program.job_graph, &self.args),
-            Role::Plan => plan::write(&program.job_graph),
+            Role::Plan => plan::answer(&program.job_graph),
+            Role::Check => check::write(&program),
             Role::Worker => worker::run(program),
         }
     }

@@ -7,10 +7,12 @@
 //! - [`embedded`]: a whole cluster in this process, the default
 //! - [`client`]: submits to a cluster, by REST
 //! - [`plan`]: writes the graph for `flott run`
+//! - [`check`]: compares the program with a savepoint
 //! - [`worker`]: executes subtasks for the TaskManager that started it
 //! - [`processes`]: a JobManager or TaskManager
 
 pub mod args;
+pub mod check;
 pub mod client;
 pub mod embedded;
 mod launcher;

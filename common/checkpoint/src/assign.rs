@@ -1,29 +1,59 @@
 //! Which state goes to which subtask after a restore, at any parallelism.
 
-use flott_core::ids::{OperatorId, SubtaskId};
-use flott_core::key_group::range_of;
+use flott_core::ids::{CheckpointId, OperatorId, SubtaskId, VertexId};
+use flott_core::key_group::{KeyGroupRange, range_of};
 use flott_core::{Error, Result};
-use flott_graph::JobGraph;
+use flott_graph::{JobGraph, Partitioning};
 use serde::{Deserialize, Serialize};
 
-use crate::manifest::{FileHandle, Manifest, OperatorState, Redistribution, VertexSnapshot};
+use crate::manifest::{ChannelInput, FileHandle, KeyedState, Manifest, OperatorState, Redistribution, VertexSnapshot};
 
 #[cfg(test)]
 mod tests;
 
+/// The keyed state of one old subtask. Its files also hold key groups and operators of other subtasks, which the
+/// reader passes over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyedSource {
+    /// The key groups of the old subtask.
+    pub range: KeyGroupRange,
+    /// State files, with full URLs: a base, then its changes in order.
+    pub files: Vec<FileHandle>,
+    /// Its states, with the full URLs of their tables if it is a savepoint's.
+    pub states: Vec<KeyedState>,
+}
+
+/// What was in flight to one old subtask, or a part of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChannelSource {
+    /// Its file, with a full URL.
+    pub file: FileHandle,
+    /// The text that tells whether records look as they did.
+    pub schema: String,
+    /// Whether the subtask is what the old one was, down to its channels: it takes everything as it is. Otherwise it takes
+    /// records that were sent by key if their key groups are its own.
+    pub is_whole: bool,
+    /// Whether it takes also the records that were not sent by key: one subtask does.
+    pub has_others: bool,
+}
+
 /// The state that one subtask starts from.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskRestore {
-    /// Files of keyed state, with full URLs. Each inner list is one old subtask's: a base, then its changes in order.
-    /// Files also hold key groups and operators of other subtasks, which the reader passes over.
-    pub keyed_files: Vec<Vec<FileHandle>>,
-    /// Whether the one list of `keyed_files` holds exactly this subtask's key groups, and no operator of
+    /// The checkpoint that it is of.
+    pub checkpoint: CheckpointId,
+    /// Keyed state, by old subtask.
+    pub keyed: Vec<KeyedSource>,
+    /// Whether the one entry of `keyed` holds exactly this subtask's key groups, and no operator of
     /// another vertex, so that changes can be added to it.
     pub is_same_range: bool,
     /// Whether state that an operator no longer declares is dropped instead of refused.
     pub allow_non_restored_state: bool,
     /// This subtask's share of the operator state.
     pub operator_states: Vec<OperatorState>,
+    /// What was in flight, by old subtask.
+    #[serde(default)]
+    pub channels: Vec<ChannelSource>,
 }
 
 /// The state of `subtask` of `graph` in `manifest`, whose folder is `location`.
@@ -31,7 +61,7 @@ pub fn task_restore(manifest: &Manifest, location: &str, graph: &JobGraph, subta
     let vertex = &graph.vertices[subtask.vertex as usize];
     let operators: Vec<OperatorId> = vertex.operators.iter().map(|operator| operator.id).collect();
     let range = range_of(vertex.parallelism, subtask.index, vertex.max_parallelism);
-    let mut restore = TaskRestore::default();
+    let mut restore = TaskRestore { checkpoint: manifest.checkpoint, ..TaskRestore::default() };
     for old in &manifest.vertices {
         for (index, snapshot) in old.subtasks.iter().enumerate() {
             let old_range = old.key_groups(index as u32);
@@ -40,13 +70,62 @@ pub fn task_restore(manifest: &Manifest, location: &str, graph: &JobGraph, subta
                 // Files that hold more than this vertex's operators must not be carried on: where the operators
                 // come together again, one of the two copies would be stale.
                 let is_only_mine = snapshot.keyed_operators.iter().all(is_mine);
-                restore.is_same_range = is_only_mine && old_range == range && restore.keyed_files.is_empty();
-                restore.keyed_files.push(snapshot.keyed_files.iter().map(|file| file.resolve(location)).collect());
+                restore.is_same_range = is_only_mine && old_range == range && restore.keyed.is_empty();
+                let resolve = |state: &KeyedState| KeyedState {
+                    table: state.table.as_ref().map(|table| table.resolve(location)),
+                    ..state.clone()
+                };
+                restore.keyed.push(KeyedSource {
+                    range: old_range,
+                    files: snapshot.keyed_files.iter().map(|file| file.resolve(location)).collect(),
+                    states: snapshot.keyed_states.iter().filter(|s| is_mine(&s.operator)).map(resolve).collect(),
+                });
             }
         }
         restore.operator_states.extend(share(old, &operators, subtask.index, vertex.parallelism));
+        restore.channels.extend(channel_sources(old, location, graph, subtask));
     }
     restore
+}
+
+/// The edges that lead to a subtask of `vertex`, in the order of their channels.
+pub fn channel_inputs(graph: &JobGraph, vertex: VertexId) -> Vec<ChannelInput> {
+    let input = |edge: &flott_graph::JobEdge| {
+        let source = &graph.vertices[edge.source as usize];
+        ChannelInput {
+            sender: source.operators[0].id,
+            is_keyed: edge.partitioning == Partitioning::Hash,
+            channels: if edge.partitioning == Partitioning::Forward { 1 } else { source.parallelism },
+        }
+    };
+    graph.inputs(vertex).map(input).collect()
+}
+
+/// What was in flight to subtasks of `old` and is now for `subtask`: rows that were sent by key go where their key groups
+/// are, others from one old subtask stay together.
+fn channel_sources(old: &VertexSnapshot, location: &str, graph: &JobGraph, subtask: SubtaskId) -> Vec<ChannelSource> {
+    let vertex = &graph.vertices[subtask.vertex as usize];
+    let range = range_of(vertex.parallelism, subtask.index, vertex.max_parallelism);
+    let has_same_groups = old.max_parallelism == vertex.max_parallelism;
+    let mut sources = Vec::new();
+    for (index, snapshot) in (0..).zip(&old.subtasks) {
+        let head = vertex.operators.first().map(|operator| operator.id);
+        let Some(state) = snapshot.channel_state.as_ref().filter(|state| head == Some(state.operator)) else {
+            continue;
+        };
+        let is_same_vertex = has_same_groups
+            && old.subtasks.len() == vertex.parallelism as usize
+            && state.inputs == channel_inputs(graph, subtask.vertex);
+        let is_whole = is_same_vertex && index == subtask.index;
+        let has_others = is_whole || (!is_same_vertex && index % vertex.parallelism == subtask.index);
+        // Groups of another division cannot be compared: then all files are read.
+        let has_keys = !is_same_vertex && (!has_same_groups || old.key_groups(index).overlaps(range));
+        if has_others || has_keys {
+            let (file, schema) = (state.file.resolve(location), state.schema.clone());
+            sources.push(ChannelSource { file, schema, is_whole, has_others });
+        }
+    }
+    sources
 }
 
 /// The share of subtask `index` of `parallelism` in the states that `operators` have in `old`.
@@ -87,6 +166,11 @@ pub fn check(manifest: &Manifest, graph: &JobGraph, allow_non_restored_state: bo
                         old.max_parallelism, vertex.max_parallelism, old.max_parallelism
                     )));
                 }
+                Some(vertex) if vertex.operators[0].id != *operator && old.has_channel_state(*operator) => {
+                    return Err(Error::input(format!(
+                        "the checkpoint has records on their way to operator '{name}', which receives none from other subtasks any more: take a savepoint with the old job, and start the new one from that"
+                    )));
+                }
                 None if old.has_state(*operator) && !allow_non_restored_state => {
                     return Err(Error::input(format!(
                         "the savepoint has state of operator '{name}' ({operator}), which the job does not have: give the operator its old uid, or drop its state with -n (--allowNonRestoredState)"
@@ -104,7 +188,9 @@ fn check_consistent(old: &VertexSnapshot) -> Result<()> {
     let named = old.subtasks.iter().all(|subtask| {
         (subtask.keyed_files.is_empty() || !subtask.keyed_operators.is_empty())
             && subtask.keyed_operators.iter().all(|operator| old.operators.contains(operator))
+            && subtask.keyed_states.iter().all(|state| old.operators.contains(&state.operator))
             && subtask.operator_states.iter().all(|state| old.operators.contains(&state.operator))
+            && subtask.channel_state.iter().all(|state| old.operators.contains(&state.operator))
     });
     if named && old.operators.len() == old.operator_names.len() && old.max_parallelism > 0 {
         return Ok(());

@@ -12,6 +12,6 @@ pub mod assign;
 pub mod manifest;
 pub mod store;
 
-pub use assign::TaskRestore;
-pub use manifest::{FileHandle, Manifest, OperatorState, Redistribution, SubtaskSnapshot, VertexSnapshot};
+pub use assign::{KeyedSource, TaskRestore};
+pub use manifest::{FileHandle, KeyedState, Manifest, OperatorState, Redistribution, SubtaskSnapshot, VertexSnapshot};
 pub use store::{ListedFile, Store};

@@ -16,8 +16,10 @@ pub const METADATA_FILE: &str = "_metadata";
 /// The first word of a manifest's file.
 const MAGIC: &str = "flott-manifest";
 
-/// The version of the format that this build writes. It reads this one only, since there is no other yet.
-pub const FORMAT_VERSION: u32 = 1;
+/// The version of the format that this build writes. It reads all versions up to this one.
+///
+/// 1: keyed state lies in state files only. 2: every keyed state is described, and a savepoint's lies in tables.
+pub const FORMAT_VERSION: u32 = 2;
 
 /// A file that a task wrote. `path` is relative to the manifest's folder where it lies below it, so
 /// that a savepoint can be moved; otherwise it is a full URL.
@@ -64,15 +66,65 @@ pub struct OperatorState {
     pub elements: Vec<Vec<u8>>,
 }
 
+/// One keyed state of a subtask.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyedState {
+    /// The operator.
+    pub operator: OperatorId,
+    /// The state's name.
+    pub name: String,
+    /// The columns of its entries, as the state's own code describes them.
+    pub schema: String,
+    /// How many entries it has.
+    pub rows: u64,
+    /// How many bytes they take: in memory for a checkpoint, in its file for a savepoint.
+    pub bytes: u64,
+    /// The Parquet file that holds them, in a savepoint; a checkpoint has them in the subtask's state files.
+    pub table: Option<FileHandle>,
+}
+
+/// What was sent to a subtask before a barrier that overtook it, and had not been processed when the subtask took its
+/// snapshot: part of an unaligned checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChannelState {
+    /// The operator that received it: the first one of the vertex.
+    pub operator: OperatorId,
+    /// A text that is equal for types whose records look the same in their binary form.
+    pub schema: String,
+    /// The edges that lead to the subtask, in the order in which the file numbers their channels.
+    pub inputs: Vec<ChannelInput>,
+    /// How many records it has.
+    pub rows: u64,
+    /// The file that holds it.
+    pub file: FileHandle,
+}
+
+/// The channels of one edge that lead to a subtask.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChannelInput {
+    /// The first operator of the vertex that sends.
+    pub sender: OperatorId,
+    /// Whether records find their subtask by their key.
+    pub is_keyed: bool,
+    /// How many channels: one a sending subtask that can reach the receiving one.
+    pub channels: u32,
+}
+
 /// What one subtask contributed to a checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubtaskSnapshot {
-    /// The files of its keyed state: a base, then the changes since, in order.
+    /// The files of its keyed state in a checkpoint: a base, then the changes since, in order.
     pub keyed_files: Vec<FileHandle>,
-    /// The operators that those files hold state of.
+    /// The operators that have keyed state.
     pub keyed_operators: Vec<OperatorId>,
+    /// Its keyed states; unknown to version 1 of the format.
+    #[serde(default)]
+    pub keyed_states: Vec<KeyedState>,
     /// Its operator state.
     pub operator_states: Vec<OperatorState>,
+    /// What was in flight to it; unknown to version 1 of the format.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel_state: Option<ChannelState>,
     /// Bytes that this checkpoint added, for the statistics.
     pub bytes_written: u64,
     /// How long the subtask stopped processing for it, in microseconds.
@@ -86,7 +138,23 @@ pub struct SubtaskSnapshot {
 impl SubtaskSnapshot {
     /// Whether its files hold state of `operator`. An operator may have keyed state without a single key.
     pub fn has_keyed_state(&self, operator: OperatorId) -> bool {
-        !self.keyed_files.is_empty() && self.keyed_operators.contains(&operator)
+        let has_table = |state: &KeyedState| state.operator == operator && state.table.is_some();
+        (!self.keyed_files.is_empty() && self.keyed_operators.contains(&operator))
+            || self.keyed_states.iter().any(has_table)
+    }
+
+    /// Every file that it needs, as written in it.
+    pub fn files(&self) -> impl Iterator<Item = &FileHandle> {
+        let tables = self.keyed_states.iter().filter_map(|state| state.table.as_ref());
+        let channels = self.channel_state.iter().map(|state| &state.file);
+        self.keyed_files.iter().chain(tables).chain(channels)
+    }
+
+    /// See [`Self::files`].
+    pub fn files_mut(&mut self) -> impl Iterator<Item = &mut FileHandle> {
+        let tables = self.keyed_states.iter_mut().filter_map(|state| state.table.as_mut());
+        let channels = self.channel_state.iter_mut().map(|state| &mut state.file);
+        self.keyed_files.iter_mut().chain(tables).chain(channels)
     }
 }
 
@@ -120,6 +188,11 @@ impl VertexSnapshot {
         self.subtasks.iter().any(|subtask| subtask.has_keyed_state(operator))
     }
 
+    /// Whether records were in flight to `operator`.
+    pub fn has_channel_state(&self, operator: OperatorId) -> bool {
+        self.subtasks.iter().filter_map(|subtask| subtask.channel_state.as_ref()).any(|s| s.operator == operator)
+    }
+
     /// Whether there is any state of `operator`, which is one of the vertex's.
     pub fn has_state(&self, operator: OperatorId) -> bool {
         // Splits belong to the source, and only the first operator of a vertex can be one.
@@ -129,6 +202,7 @@ impl VertexSnapshot {
         };
         (has_splits && self.operators.first() == Some(&operator))
             || self.has_keyed_state(operator)
+            || self.has_channel_state(operator)
             || self.subtasks.iter().any(states)
     }
 }
@@ -161,7 +235,7 @@ impl Manifest {
     pub fn relative_to(&self, folder: &str) -> Self {
         let mut manifest = self.clone();
         let subtasks = manifest.vertices.iter_mut().flat_map(|vertex| &mut vertex.subtasks);
-        for file in subtasks.flat_map(|subtask| &mut subtask.keyed_files) {
+        for file in subtasks.flat_map(SubtaskSnapshot::files_mut) {
             if let Some(path) = file.path.strip_prefix(folder).and_then(|path| path.strip_prefix('/')) {
                 file.path = path.to_owned();
             }
@@ -187,9 +261,9 @@ impl Manifest {
             return Err(damaged("it does not begin as the manifest of a checkpoint does"));
         };
         let version: u32 = version.parse().map_err(|_| damaged("its version is no number"))?;
-        if version != FORMAT_VERSION {
+        if !(1..=FORMAT_VERSION).contains(&version) {
             return Err(Error::input(format!(
-                "{place} has format version {version}, this build reads version {FORMAT_VERSION}: use the build that wrote it, or a newer one"
+                "{place} has format version {version}, this build reads versions up to {FORMAT_VERSION}: use the build that wrote it, or a newer one"
             )));
         }
         let actual = sha256_hex(body);
@@ -201,7 +275,7 @@ impl Manifest {
 
     /// Every file that it needs besides itself, as written in it.
     pub fn files(&self) -> impl Iterator<Item = &FileHandle> {
-        self.vertices.iter().flat_map(|vertex| &vertex.subtasks).flat_map(|subtask| &subtask.keyed_files)
+        self.vertices.iter().flat_map(|vertex| &vertex.subtasks).flat_map(SubtaskSnapshot::files)
     }
 
     /// Bytes of state that this checkpoint added.
@@ -240,12 +314,27 @@ mod tests {
                 subtasks: vec![SubtaskSnapshot {
                     keyed_files: vec![file("file:///c/chk-6/0-0.state"), file("file:///c/chk-7/0-0.state")],
                     keyed_operators: vec![OperatorId([2; 16])],
+                    keyed_states: vec![KeyedState {
+                        operator: OperatorId([2; 16]),
+                        name: "panes".to_owned(),
+                        schema: "[]".to_owned(),
+                        rows: 4,
+                        bytes: 96,
+                        table: Some(file("file:///c/chk-7/Window/panes/0-0.parquet")),
+                    }],
                     operator_states: vec![OperatorState {
                         operator: OperatorId([2; 16]),
                         name: "parts".to_owned(),
                         redistribution: Redistribution::Split,
                         elements: vec![vec![1, 2], vec![]],
                     }],
+                    channel_state: Some(ChannelState {
+                        operator: OperatorId([2; 16]),
+                        schema: "[]".to_owned(),
+                        inputs: vec![ChannelInput { sender: OperatorId([3; 16]), is_keyed: true, channels: 2 }],
+                        rows: 6,
+                        file: file("file:///c/chk-7/0-0.channels"),
+                    }),
                     bytes_written: 5,
                     sync_micros: 1,
                     total_micros: 2,
@@ -263,28 +352,41 @@ mod tests {
         let text = String::from_utf8(bytes).unwrap();
         // Old savepoints must stay readable: a change here needs a new FORMAT_VERSION, and a reader of both.
         expect![[r#"
-            flott-manifest 1 0c91298a2427a1f86188af37f899f3988c1756cccac6f76de2c9e338cda27a94
-            {"version":1,"job":"01010101010101010101010101010101","job_name":"flights","generation":2,"checkpoint":7,"is_savepoint":false,"triggered_ms":1700000000000,"vertices":[{"name":"Window -> Sink","operators":["02020202020202020202020202020202"],"operator_names":["Window"],"max_parallelism":128,"subtasks":[{"keyed_files":[{"path":"file:///c/chk-6/0-0.state","bytes":3,"sha256":"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},{"path":"0-0.state","bytes":3,"sha256":"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}],"keyed_operators":["02020202020202020202020202020202"],"operator_states":[{"operator":"02020202020202020202020202020202","name":"parts","redistribution":"Split","elements":[[1,2],[]]}],"bytes_written":5,"sync_micros":1,"total_micros":2,"alignment_micros":3}],"unassigned_splits":[[9]],"splits_discovered":true}]}"#]].assert_eq(&text);
+            flott-manifest 2 22d2e7771625d0e8fd47f2ed87729c39b7050c065f0eb2354fe5b55c473c2853
+            {"version":2,"job":"01010101010101010101010101010101","job_name":"flights","generation":2,"checkpoint":7,"is_savepoint":false,"triggered_ms":1700000000000,"vertices":[{"name":"Window -> Sink","operators":["02020202020202020202020202020202"],"operator_names":["Window"],"max_parallelism":128,"subtasks":[{"keyed_files":[{"path":"file:///c/chk-6/0-0.state","bytes":3,"sha256":"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},{"path":"0-0.state","bytes":3,"sha256":"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}],"keyed_operators":["02020202020202020202020202020202"],"keyed_states":[{"operator":"02020202020202020202020202020202","name":"panes","schema":"[]","rows":4,"bytes":96,"table":{"path":"Window/panes/0-0.parquet","bytes":3,"sha256":"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}}],"operator_states":[{"operator":"02020202020202020202020202020202","name":"parts","redistribution":"Split","elements":[[1,2],[]]}],"channel_state":{"operator":"02020202020202020202020202020202","schema":"[]","inputs":[{"sender":"03030303030303030303030303030303","is_keyed":true,"channels":2}],"rows":6,"file":{"path":"0-0.channels","bytes":3,"sha256":"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}},"bytes_written":5,"sync_micros":1,"total_micros":2,"alignment_micros":3}],"unassigned_splits":[[9]],"splits_discovered":true}]}"#]].assert_eq(&text);
         assert_eq!(Manifest::from_bytes("m", text.as_bytes()).unwrap(), manifest().relative_to("file:///c/chk-7"));
+    }
+
+    #[test]
+    fn version_1_is_still_read() {
+        let manifest = Manifest::from_bytes("m", include_bytes!("manifest_v1.golden")).unwrap();
+        assert_eq!(manifest.version, 1);
+        let subtask = &manifest.vertices[0].subtasks[0];
+        assert_eq!((subtask.keyed_files.len(), subtask.keyed_states.len()), (2, 0));
+        assert!(subtask.has_keyed_state(OperatorId([2; 16])));
     }
 
     #[test]
     fn paths_are_relative_below_the_folder_only() {
         let paths = |manifest: &Manifest| manifest.files().map(|file| file.path.clone()).collect::<Vec<_>>();
         let relative = manifest().relative_to("file:///c/chk-7");
-        assert_eq!(paths(&relative), ["file:///c/chk-6/0-0.state", "0-0.state"]);
+        let files = ["file:///c/chk-6/0-0.state", "0-0.state", "Window/panes/0-0.parquet", "0-0.channels"];
+        assert_eq!(paths(&relative), files);
         assert_eq!(paths(&manifest().relative_to("file:///c/chk")), paths(&manifest()));
         let moved: Vec<_> = relative.files().map(|file| file.resolve("s3://b/moved/").path).collect();
-        assert_eq!(moved, ["file:///c/chk-6/0-0.state", "s3://b/moved/0-0.state"]);
+        let below =
+            ["0-0.state", "Window/panes/0-0.parquet", "0-0.channels"].map(|path| format!("s3://b/moved/{path}"));
+        assert_eq!(moved[0], "file:///c/chk-6/0-0.state");
+        assert_eq!(moved[1..], below);
     }
 
     #[test]
     fn another_version_is_refused_by_its_number() {
         let text = String::from_utf8(manifest().to_bytes().unwrap()).unwrap();
-        let newer = text.replacen("flott-manifest 1 ", "flott-manifest 2 ", 1);
+        let newer = text.replacen("flott-manifest 2 ", "flott-manifest 3 ", 1);
         let error = Manifest::from_bytes("m/_metadata", newer.as_bytes()).unwrap_err();
         assert!(
-            error.to_string().starts_with("m/_metadata has format version 2, this build reads version 1"),
+            error.to_string().starts_with("m/_metadata has format version 3, this build reads versions up to 2"),
             "{error}"
         );
         for damaged in ["", "\n", "flott-manifest 1", "{}\n{}", "flott-manifest x y\n"] {

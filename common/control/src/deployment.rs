@@ -19,6 +19,20 @@ pub struct JobSpec {
     pub savepoint: Option<String>,
     /// Whether state of the savepoint that no operator claims may be dropped.
     pub allow_non_restored_state: bool,
+    /// Whose the savepoint is from the start on.
+    #[serde(default)]
+    pub claim_mode: ClaimMode,
+}
+
+/// What becomes of the savepoint or checkpoint that a job starts from, as Flink's
+/// `execution.state-recovery.claim-mode` says it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ClaimMode {
+    /// It stays the user's: nothing builds on it, so the first checkpoint is whole.
+    #[default]
+    NoClaim,
+    /// It is the job's: dropped like any other checkpoint once newer ones have taken its place.
+    Claim,
 }
 
 /// Where a worker can be reached by the job's other workers.
@@ -54,7 +68,8 @@ pub struct JobDeployment {
     pub workers: Vec<WorkerAddress>,
     /// Which of `workers` is the receiver of this message.
     pub this_worker: u32,
-    /// For every vertex the position in `workers` of each of its subtasks.
+    /// For every vertex the position in `workers` of each of its subtasks. There are as many as the vertex has
+    /// subtasks in this execution, which may differ from what the job was planned with.
     pub placement: Vec<Vec<u32>>,
     /// The subtasks of this worker.
     pub tasks: Vec<TaskDeployment>,

@@ -27,6 +27,13 @@ pub enum Fact {
         /// The new generation.
         generation: Generation,
     },
+    /// The job has another parallelism from the next generation on.
+    JobRescaled {
+        /// The job.
+        job: JobId,
+        /// The parallelism of each vertex.
+        parallelism: Vec<u32>,
+    },
     /// The commit point of a checkpoint or savepoint.
     CheckpointCompleted {
         /// The job.

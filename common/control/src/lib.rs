@@ -13,13 +13,13 @@ mod facts;
 mod messages;
 mod metrics;
 
-pub use deployment::{JobDeployment, JobSpec, TaskDeployment, WorkerAddress};
+pub use deployment::{ClaimMode, JobDeployment, JobSpec, TaskDeployment, WorkerAddress};
 pub use facts::{CompletedCheckpoint, Fact, JobEnd};
 pub use messages::{CheckpointKind, Down, ExecutionId, TaskManagerInfo, Up};
 pub use metrics::TaskMetrics;
 
 /// The version of the protocol between processes. A process of another version is refused.
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
 
 /// The reason of a [`Up::WorkerExited`] that the JobManager asked for.
 pub const WORKER_STOPPED: &str = "stopped";

@@ -110,6 +110,13 @@ pub enum Up {
         /// The subtask.
         subtask: SubtaskId,
     },
+    /// A connection between two workers broke. The one that says so is sound, and keeps its state.
+    ConnectionLost {
+        /// The execution.
+        execution: ExecutionId,
+        /// Which connection, and why.
+        error: Error,
+    },
     /// A subtask's part of a checkpoint is durable.
     CheckpointAcknowledged {
         /// The execution.
@@ -161,6 +168,14 @@ pub enum Down {
     StopWorker {
         /// What it executes.
         execution: ExecutionId,
+    },
+    /// To a worker of the generation before: stop its subtasks, take its state back to a checkpoint, and register for
+    /// this execution in the same session.
+    Continue {
+        /// The new execution.
+        execution: ExecutionId,
+        /// The checkpoint that it starts from; `None` starts empty.
+        checkpoint: Option<CheckpointId>,
     },
     /// To a worker: run these subtasks.
     Deploy {

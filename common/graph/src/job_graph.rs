@@ -116,6 +116,16 @@ impl JobGraph {
         text
     }
 
+    /// The same graph with this many subtasks of each vertex.
+    #[must_use]
+    pub fn with_parallelism(&self, parallelism: &[u32]) -> Self {
+        let mut graph = self.clone();
+        for (vertex, parallelism) in graph.vertices.iter_mut().zip(parallelism) {
+            vertex.parallelism = *parallelism;
+        }
+        graph
+    }
+
     /// How many slots the job needs: slot sharing puts one subtask of every vertex into each.
     pub fn slots(&self) -> u32 {
         self.vertices.iter().map(|vertex| vertex.parallelism).max().unwrap_or(0)

@@ -1,8 +1,10 @@
 //! What goes into the machines and what comes out.
 
+use std::collections::BTreeMap;
+
 use flott_checkpoint::Manifest;
 use flott_control::{CompletedCheckpoint, Down, Fact, JobSpec, Up};
-use flott_core::ids::{CheckpointId, Generation, JobId};
+use flott_core::ids::{CheckpointId, Generation, JobId, VertexId};
 use flott_core::{Error, Result};
 
 /// A connection of a TaskManager or worker, numbered by the server.
@@ -55,7 +57,7 @@ pub enum Event {
     ManifestLoaded {
         /// The job.
         job: JobId,
-        /// The generation that will start from it.
+        /// The generation that it was loaded for.
         generation: Generation,
         /// Where it was loaded from (normalised folder URL), and what it says.
         result: Result<(String, Box<Manifest>)>,
@@ -95,10 +97,27 @@ pub enum Request {
         /// The job.
         job: JobId,
     },
+    /// Give a running job another parallelism. Its processes stay.
+    Rescale {
+        /// The job.
+        job: JobId,
+        /// Which.
+        parallelism: Parallelism,
+    },
+}
+
+/// How many subtasks the vertices of a job should have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Parallelism {
+    /// So many for every vertex that had the job's highest parallelism when it was submitted. Whoever wrote the job gave
+    /// the others fewer on purpose: they keep what they have.
+    All(u32),
+    /// So many for these vertices; the others keep what they have.
+    Vertices(BTreeMap<VertexId, u32>),
 }
 
 /// The answer to a request. A submission is answered when it is durable, a savepoint when it is complete, a
-/// cancellation when it is accepted, a stop when the job has ended.
+/// cancellation when it is accepted, a stop when the job has ended, a rescale when all subtasks run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
     /// The job is durable.
@@ -107,6 +126,8 @@ pub enum Reply {
     Cancelling,
     /// The savepoint or checkpoint is complete; its folder.
     Completed(String),
+    /// The job runs with this parallelism, by vertex.
+    Rescaled(Vec<u32>),
 }
 
 /// A checkpoint to write: see [`Command::WriteManifest`].
@@ -148,7 +169,7 @@ pub enum Command {
     LoadManifest {
         /// The job.
         job: JobId,
-        /// The generation.
+        /// The generation that is to start from it; 0 if only its files are to be known.
         generation: Generation,
         /// A folder or `_metadata` file, as a path or URL.
         location: String,

@@ -144,19 +144,22 @@ impl Cluster {
         let peer = self.sessions.peer(session).cloned();
         self.sessions.heard(self.now_ms, session);
         match (message, peer) {
-            (Up::RegisterTaskManager(_) | Up::RegisterWorker { .. }, Some(_)) => {
-                self.lose(session, "it registered twice", commands);
-                self.refuse(session, Error::system("this session has registered already"), commands);
-            }
             (Up::RegisterTaskManager(info), None) => self.register_task_manager(session, info, commands),
-            (Up::RegisterWorker { execution, task_manager, data_address }, None) => {
+            (Up::RegisterWorker { execution, task_manager, data_address }, peer)
+                if peer.as_ref().is_none_or(|peer| peer.may_become(execution, &task_manager)) =>
+            {
                 let registered = self.with_job(execution.job, commands, |job, ctx| {
                     job.register_worker(ctx, session, execution, &task_manager, data_address)
                 });
                 let unknown = || Err(Error::system(format!("the JobManager does not know job {}", execution.job)));
                 if let Err(reason) = registered.unwrap_or_else(unknown) {
+                    self.lose(session, "it registered for an execution that is over", commands);
                     self.refuse(session, reason, commands);
                 }
+            }
+            (Up::RegisterTaskManager(_) | Up::RegisterWorker { .. }, _) => {
+                self.lose(session, "it registered twice", commands);
+                self.refuse(session, Error::system("this session has registered already"), commands);
             }
             // Also what was still on its way when the session was ended.
             (_, None) => self.refuse(session, Error::system("this session is not registered"), commands),
@@ -244,6 +247,13 @@ impl Cluster {
                     job.answer(ctx, id, result);
                 }),
             ),
+            Request::Rescale { job, parallelism } => (
+                job,
+                self.with_job(job, commands, |job, ctx| {
+                    let result = job.rescale(ctx, id, &parallelism);
+                    job.answer(ctx, id, result);
+                }),
+            ),
         };
         if let (job, None) = job {
             let reply = Err(Error::input(format!("there is no job {job}: `flott list -a` shows the jobs")));
@@ -269,6 +279,7 @@ impl Cluster {
                 *job
             }
             Fact::GenerationStarted { job, .. }
+            | Fact::JobRescaled { job, .. }
             | Fact::CheckpointCompleted { job, .. }
             | Fact::CheckpointDropped { job, .. }
             | Fact::JobEnded { job, .. } => *job,
@@ -283,6 +294,7 @@ impl Cluster {
         self.with_job(id, commands, |job, ctx| match fact {
             Fact::JobSubmitted { .. } => job.start(ctx),
             Fact::GenerationStarted { generation, .. } => job.generation_started(ctx, generation),
+            Fact::JobRescaled { parallelism, .. } => job.rescaled(ctx, &parallelism),
             Fact::CheckpointCompleted { checkpoint, .. } => job.checkpoint_completed(ctx, checkpoint),
             Fact::CheckpointDropped { checkpoint, .. } => job.checkpoint_dropped(ctx, checkpoint),
             Fact::JobEnded { end, .. } => job.ended(ctx, end),
@@ -318,6 +330,7 @@ fn execution_of(message: &Up) -> Option<ExecutionId> {
         | Up::TaskStatus { execution, .. }
         | Up::SplitsDiscovered { execution, .. }
         | Up::RequestSplit { execution, .. }
+        | Up::ConnectionLost { execution, .. }
         | Up::CheckpointAcknowledged { execution, .. }
         | Up::CheckpointDeclined { execution, .. } => Some(*execution),
     }

@@ -20,7 +20,7 @@ use flott_core::{Error, Result};
 use flott_graph::JobGraph;
 
 use crate::api::{Checkpoint, Command, Reply, RequestId};
-use crate::pending::{Pending, Stage};
+use crate::pending::{Pending, Stage, Waiter};
 use crate::retention::CompletedCheckpoints;
 use crate::settings::Settings;
 use crate::splits::SplitAssigner;
@@ -44,6 +44,8 @@ pub(crate) enum Action {
     Command(Command),
     /// Too many checkpoints failed, or one failed in a way that the execution cannot go on from.
     Fail(Error),
+    /// The checkpoint that [`Coordinator::request_for_rescale`] asked for exists, or why there is none.
+    Rescale(Result<()>),
 }
 
 /// What the tasks of an execution are doing.
@@ -86,6 +88,8 @@ pub(crate) enum Suspension {
     Cancelled,
     /// All its tasks have finished.
     Finished,
+    /// The next one, with another parallelism, takes its place.
+    Rescaled,
 }
 
 #[derive(Clone, Debug)]
@@ -103,7 +107,7 @@ struct Active {
 /// Clients that wait for the end of the job, whose savepoint is durable.
 #[derive(Clone, Debug)]
 struct Stop {
-    requests: Vec<RequestId>,
+    waiters: Vec<Waiter>,
     location: String,
 }
 
@@ -117,7 +121,7 @@ pub(crate) struct Coordinator {
     completed: CompletedCheckpoints,
     active: Option<Active>,
     pending: Option<Pending>,
-    queue: VecDeque<(RequestId, Wish)>,
+    queue: VecDeque<(Waiter, Wish)>,
     stop: Option<Stop>,
     is_cancelled: bool,
     failures_in_a_row: u32,
@@ -143,6 +147,16 @@ impl Coordinator {
         }
     }
 
+    /// The job owns the checkpoint that it starts from, which will be dropped like its own.
+    pub(crate) fn claim(&mut self) {
+        self.completed.claim();
+    }
+
+    /// The job has another parallelism. Its next execution takes checkpoints accordingly.
+    pub(crate) fn set_graph(&mut self, graph: JobGraph) {
+        self.graph = graph;
+    }
+
     /// A fact that the log already had when this JobManager started.
     pub(crate) fn replay_completed(&mut self, checkpoint: CompletedCheckpoint) {
         self.next_id = self.next_id.max(checkpoint.id + 1);
@@ -152,7 +166,21 @@ impl Coordinator {
 
     /// A fact that the log already had when this JobManager started.
     pub(crate) fn replay_dropped(&mut self, id: CheckpointId) {
-        self.completed.drop_checkpoint(id);
+        // What its claimed checkpoint was made of is deleted, or was lost with the last leader.
+        let _ = self.completed.drop_checkpoint(id);
+    }
+
+    /// Whether the files of the claimed checkpoint are needed, and would never become known otherwise.
+    pub(crate) fn has_unknown_claim(&self) -> bool {
+        self.completed.has_unknown_claim() && self.latest().is_some()
+    }
+
+    /// The files of the claimed checkpoint, which lies in `location`.
+    pub(crate) fn claimed(&mut self, location: String, files: BTreeSet<String>) -> Vec<Action> {
+        self.completed.claimed(location, files);
+        let mut actions = Vec::new();
+        self.drop_surplus(&mut actions);
+        actions
     }
 
     /// The checkpoint to recover from.
@@ -199,6 +227,24 @@ impl Coordinator {
 
     /// A client asks for a checkpoint or savepoint.
     pub(crate) fn request(&mut self, id: RequestId, wish: Wish) -> Result<()> {
+        self.enqueue(Waiter::Client(id), wish)
+    }
+
+    /// The job is to be rescaled from a checkpoint that is still to be taken. It takes its turn like a client's, and if it
+    /// fails the execution is none the worse. [`Action::Rescale`] says how it ended.
+    pub(crate) fn request_for_rescale(&mut self) -> Result<()> {
+        self.enqueue(Waiter::Rescale, Wish::Checkpoint)
+    }
+
+    /// The rescale was given up: nobody waits for its checkpoint.
+    pub(crate) fn forget_rescale(&mut self) {
+        self.queue.retain(|(waiter, _)| *waiter != Waiter::Rescale);
+        if let Some(pending) = &mut self.pending {
+            pending.waiters.retain(|waiter| *waiter != Waiter::Rescale);
+        }
+    }
+
+    fn enqueue(&mut self, waiter: Waiter, wish: Wish) -> Result<()> {
         let Some(active) = &self.active else {
             return Err(Error::system("not all tasks of the job run: try again when it is RUNNING"));
         };
@@ -213,7 +259,7 @@ impl Coordinator {
                 "{QUEUE_MAX} checkpoints and savepoints of the job are waiting already: try again later"
             )));
         }
-        self.queue.push_back((id, wish));
+        self.queue.push_back((waiter, wish));
         Ok(())
     }
 
@@ -257,11 +303,11 @@ impl Coordinator {
         };
         let id = self.next_id;
         let private = format!("{}/g{}/chk-{id}", self.completed.job_dir(), active.generation);
-        let (kind, location, request) = match self.queue.pop_front() {
-            Some((request, Wish::Savepoint { location, stop, drain })) => {
-                (CheckpointKind::Savepoint { dir: location.clone(), stop, drain }, location, Some(request))
+        let (kind, location, waiter) = match self.queue.pop_front() {
+            Some((waiter, Wish::Savepoint { location, stop, drain })) => {
+                (CheckpointKind::Savepoint { dir: location.clone(), stop, drain }, location, Some(waiter))
             }
-            Some((request, Wish::Checkpoint)) => (CheckpointKind::Checkpoint, private, Some(request)),
+            Some((waiter, Wish::Checkpoint)) => (CheckpointKind::Checkpoint, private, Some(waiter)),
             None if is_due && progress.is_finishing => (CheckpointKind::Final, private, None),
             None if is_due => (CheckpointKind::Checkpoint, private, None),
             None => return,
@@ -272,7 +318,7 @@ impl Coordinator {
         let times = (now_ms, self.settings.timeout_ms);
         let generation = active.generation;
         let mut pending = Pending::new(id, generation, kind.clone(), location, times, &self.graph, splits);
-        pending.requests.extend(request);
+        pending.waiters.extend(waiter);
         self.pending = Some(pending);
         self.next_id += 1;
         self.view.triggered += 1;
@@ -377,24 +423,28 @@ impl Coordinator {
         }
         let is_stop = matches!(pending.kind, CheckpointKind::Savepoint { stop: true, .. });
         if !is_stop {
-            reply_all(pending.requests, &Ok(Reply::Completed(location)), &mut actions);
+            reply_all(pending.waiters, &Ok(Reply::Completed(location)), &mut actions);
         } else if self.active.is_some() || self.is_cancelled {
-            self.stop = Some(Stop { requests: pending.requests, location });
+            self.stop = Some(Stop { waiters: pending.waiters, location });
         } else {
-            reply_all(pending.requests, &Err(stopped_too_late(&location)), &mut actions);
+            reply_all(pending.waiters, &Err(stopped_too_late(&location)), &mut actions);
         }
-        let job = self.job;
-        let surplus = self.completed.surplus();
-        let dropped = surplus.into_iter().map(|checkpoint| Fact::CheckpointDropped { job, checkpoint });
-        actions.extend(dropped.map(|fact| Action::Command(Command::Propose(fact))));
+        self.drop_surplus(&mut actions);
         actions.extend(self.completed.sweep().map(Action::Command));
         actions
     }
 
+    fn drop_surplus(&mut self, actions: &mut Vec<Action>) {
+        let job = self.job;
+        let surplus = self.completed.surplus();
+        let dropped = surplus.into_iter().map(|checkpoint| Fact::CheckpointDropped { job, checkpoint });
+        actions.extend(dropped.map(|fact| Action::Command(Command::Propose(fact))));
+    }
+
     /// A checkpoint is no longer kept.
-    pub(crate) fn dropped(&mut self, id: CheckpointId) -> Option<Command> {
-        self.completed.drop_checkpoint(id);
-        self.completed.sweep()
+    pub(crate) fn dropped(&mut self, id: CheckpointId) -> Vec<Command> {
+        let claimed = self.completed.drop_checkpoint(id);
+        claimed.into_iter().chain(self.completed.sweep()).collect()
     }
 
     /// The execution takes no more checkpoints: what is pending is aborted, and whoever waits is told.
@@ -405,6 +455,7 @@ impl Coordinator {
             Suspension::Failed(error) => error.clone().context("the job failed"),
             Suspension::Cancelled => Error::input("the job was cancelled"),
             Suspension::Finished => Error::input("the job has finished"),
+            Suspension::Rescaled => Error::system("the job is being rescaled: try again when it is RUNNING"),
         };
         self.is_cancelled |= matches!(suspension, Suspension::Cancelled);
         if let Some(pending) = self.pending.take_if(|pending| pending.stage != Stage::Proposed) {
@@ -414,7 +465,7 @@ impl Coordinator {
         if let Suspension::Failed(_) = suspension
             && let Some(stop) = self.stop.take()
         {
-            reply_all(stop.requests, &Err(stopped_too_late(&stop.location)), &mut actions);
+            reply_all(stop.waiters, &Err(stopped_too_late(&stop.location)), &mut actions);
         }
         actions
     }
@@ -423,7 +474,7 @@ impl Coordinator {
     pub(crate) fn ended(&mut self, status: JobStatus) -> Vec<Action> {
         let mut actions = Vec::new();
         if let Some(stop) = self.stop.take() {
-            reply_all(stop.requests, &Ok(Reply::Completed(stop.location)), &mut actions);
+            reply_all(stop.waiters, &Ok(Reply::Completed(stop.location)), &mut actions);
         }
         if !self.is_kept_after(status) {
             let ids = self.completed.discard_all();
@@ -478,7 +529,8 @@ impl Coordinator {
     fn abort(&mut self, now_ms: i64, pending: Pending, reason: &Error, actions: &mut Vec<Action>) {
         let name = if pending.is_savepoint() { "savepoint" } else { "checkpoint" };
         let error = reason.clone().context(format!("{name} {} failed", pending.id));
-        let (is_savepoint, is_stop) = (pending.is_savepoint(), pending.is_stop());
+        let is_stop = pending.is_stop();
+        let counts = !pending.is_savepoint() && !pending.waiters.contains(&Waiter::Rescale);
         actions.push(Action::Broadcast(Down::CheckpointAborted {
             execution: self.execution(pending.generation),
             checkpoint: pending.id,
@@ -491,7 +543,7 @@ impl Coordinator {
         if is_stop {
             // Sources have sent its barrier and nothing after it: only a restart makes them go on.
             actions.push(Action::Fail(error));
-        } else if !is_savepoint {
+        } else if counts {
             self.failures_in_a_row += 1;
             let tolerable = self.settings.tolerable_failures;
             if self.failures_in_a_row > tolerable {
@@ -512,11 +564,11 @@ impl Coordinator {
         } else {
             self.completed.abandon(pending.id, pending.location);
         }
-        reply_all(pending.requests, &Err(reason.clone()), actions);
+        reply_all(pending.waiters, &Err(reason.clone()), actions);
     }
 
     fn refuse_queue(&mut self, reason: &Error, actions: &mut Vec<Action>) {
-        reply_all(self.queue.drain(..).map(|(request, _)| request), &Err(reason.clone()), actions);
+        reply_all(self.queue.drain(..).map(|(waiter, _)| waiter), &Err(reason.clone()), actions);
     }
 
     fn remember(&mut self, now_ms: i64, pending: &Pending, outcome: Result<CompletedCheckpoint, String>) {
@@ -537,9 +589,12 @@ impl Coordinator {
     }
 }
 
-fn reply_all(requests: impl IntoIterator<Item = RequestId>, reply: &Result<Reply>, actions: &mut Vec<Action>) {
-    let reply = |id| Action::Command(Command::Reply { id, reply: reply.clone() });
-    actions.extend(requests.into_iter().map(reply));
+fn reply_all(waiters: impl IntoIterator<Item = Waiter>, reply: &Result<Reply>, actions: &mut Vec<Action>) {
+    let reply = |waiter| match waiter {
+        Waiter::Client(id) => Action::Command(Command::Reply { id, reply: reply.clone() }),
+        Waiter::Rescale => Action::Rescale(reply.clone().map(drop)),
+    };
+    actions.extend(waiters.into_iter().map(reply));
 }
 
 fn delete_folder(folder: String) -> Action {

@@ -1,19 +1,22 @@
 //! One execution of a job: its workers, its tasks, and the splits of its sources.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use flott_checkpoint::assign::task_restore;
 use flott_checkpoint::{Manifest, TaskRestore};
 use flott_control::{ExecutionId, JobDeployment, TaskDeployment, TaskMetrics, WorkerAddress};
 use flott_core::config::Configuration;
-use flott_core::ids::{SubtaskId, TaskManagerId, VertexId};
+use flott_core::ids::{CheckpointId, SubtaskId, TaskManagerId, VertexId};
 use flott_core::status::TaskStatus;
 use flott_graph::JobGraph;
 
 use crate::api::SessionId;
 use crate::coordinator::Progress;
+use crate::rescale::parallelism_of;
+use crate::scheduler::{Affinity, Resized, affinity};
 use crate::splits::SplitAssigner;
 use crate::view::{SubtaskView, VertexView};
+use crate::worker::Worker;
 
 /// The checkpoint that an execution starts from.
 #[derive(Clone, Debug)]
@@ -48,19 +51,6 @@ impl Restore {
     }
 }
 
-/// A worker process.
-#[derive(Clone, Debug)]
-pub(crate) struct Worker {
-    pub(crate) task_manager: TaskManagerId,
-    /// Its session, once it has registered.
-    pub(crate) session: Option<SessionId>,
-    data_address: String,
-    /// Whether its session was lost. How the process ended, if it did, is for its TaskManager to say.
-    pub(crate) is_lost: bool,
-    /// Whether it has ended, or its TaskManager has.
-    pub(crate) is_gone: bool,
-}
-
 #[derive(Clone, Debug)]
 struct Task {
     worker: u32,
@@ -76,6 +66,10 @@ struct Task {
 #[derive(Clone, Debug)]
 pub(crate) struct Execution {
     pub(crate) id: ExecutionId,
+    /// The TaskManager of each slot.
+    slots: Vec<TaskManagerId>,
+    /// How many subtasks each vertex has.
+    parallelism: Vec<u32>,
     pub(crate) workers: Vec<Worker>,
     tasks: BTreeMap<SubtaskId, Task>,
     pub(crate) splits: BTreeMap<VertexId, SplitAssigner>,
@@ -84,30 +78,30 @@ pub(crate) struct Execution {
     pub(crate) register_by_ms: Option<i64>,
     /// Whether all tasks have been running.
     pub(crate) has_run: bool,
+    /// Whether there are workers that were kept from the execution before.
+    pub(crate) is_continued: bool,
+    /// Whether these have been told to continue.
+    has_told: bool,
 }
 
 impl Execution {
-    /// Puts subtask `s` of every vertex into slot `s`, with one worker on each TaskManager that gives slots.
+    /// Puts subtask `s` of every vertex into slot `s`, with one worker on each TaskManager that gives slots: that of
+    /// `kept`, which is taken out of it, or a new one.
     pub(crate) fn new(
         id: ExecutionId,
         graph: &JobGraph,
-        slots: &[TaskManagerId],
+        slots: Vec<TaskManagerId>,
         restore: Option<Restore>,
-        now_ms: i64,
-        register_by_ms: i64,
+        kept: &mut BTreeMap<TaskManagerId, Worker>,
+        (now_ms, register_by_ms): (i64, i64),
     ) -> Self {
         let mut workers: Vec<Worker> = Vec::new();
         let mut slots_taken: Vec<u32> = Vec::new();
         let mut places: Vec<(u32, u32)> = Vec::with_capacity(slots.len());
-        for task_manager in slots {
+        for task_manager in &slots {
             let worker = workers.iter().position(|worker| worker.task_manager == *task_manager).unwrap_or_else(|| {
-                workers.push(Worker {
-                    task_manager: task_manager.clone(),
-                    session: None,
-                    data_address: String::new(),
-                    is_lost: false,
-                    is_gone: false,
-                });
+                let continued = kept.remove(task_manager).map(Worker::continued);
+                workers.push(continued.unwrap_or_else(|| Worker::new(task_manager.clone(), id)));
                 slots_taken.push(0);
                 workers.len() - 1
             });
@@ -127,7 +121,31 @@ impl Execution {
                 splits.insert(vertex, assigner.unwrap_or_default());
             }
         }
-        Self { id, workers, tasks, splits, restore, register_by_ms: Some(register_by_ms), has_run: false }
+        Self {
+            id,
+            slots,
+            parallelism: parallelism_of(graph),
+            is_continued: workers.iter().any(|worker| worker.session.is_some()),
+            workers,
+            tasks,
+            splits,
+            restore,
+            register_by_ms: Some(register_by_ms),
+            has_run: false,
+            has_told: false,
+        }
+    }
+
+    /// The TaskManager of each slot.
+    pub(crate) fn slots(&self) -> &[TaskManagerId] {
+        &self.slots
+    }
+
+    /// Where the key groups of each slot were in this execution, if `graph` is given another parallelism.
+    pub(crate) fn affinity(&self, graph: &JobGraph, parallelism: &[u32]) -> Affinity {
+        let vertices = graph.vertices.iter().zip(self.parallelism.iter().zip(parallelism));
+        let resized = vertices.map(|(vertex, (&old, &new))| Resized { old, new, max: vertex.max_parallelism });
+        affinity(&self.slots, resized)
     }
 
     /// The worker on a TaskManager.
@@ -135,9 +153,15 @@ impl Execution {
         self.workers.iter_mut().find(|worker| worker.task_manager == *task_manager)
     }
 
-    /// The sessions of all workers that can be reached.
+    /// The worker with a session, whether it has registered for this execution or not.
+    pub(crate) fn worker_of(&mut self, session: SessionId) -> Option<&mut Worker> {
+        self.workers.iter_mut().find(|worker| worker.session == Some(session))
+    }
+
+    /// The sessions of all workers that have registered and can be reached.
     pub(crate) fn sessions(&self) -> impl Iterator<Item = SessionId> {
-        self.workers.iter().filter(|worker| !worker.is_gone && !worker.is_lost).filter_map(|worker| worker.session)
+        let workers = self.workers.iter().filter(|worker| worker.is_registered && worker.is_reachable());
+        workers.filter_map(|worker| worker.session)
     }
 
     /// The session of the worker that runs a subtask.
@@ -155,13 +179,63 @@ impl Execution {
     /// A worker registered. Returns whether it was one that was waited for.
     pub(crate) fn register(&mut self, task_manager: &TaskManagerId, session: SessionId, data_address: String) -> bool {
         match self.worker_on(task_manager) {
-            Some(worker) if worker.session.is_none() && !worker.is_gone => {
+            Some(worker)
+                if !worker.is_registered
+                    && worker.is_reachable()
+                    && worker.session.is_none_or(|own| own == session) =>
+            {
                 worker.session = Some(session);
                 worker.data_address = data_address;
+                worker.is_registered = true;
                 true
             }
             _ => false,
         }
+    }
+
+    /// The workers that were kept from the execution before, once, when all that had to be started have registered: so
+    /// that they work on while others start, and stand still for a moment only.
+    pub(crate) fn to_continue(&mut self) -> Vec<SessionId> {
+        if !self.is_continued || self.has_told || self.workers.iter().any(|worker| worker.session.is_none()) {
+            return Vec::new();
+        }
+        self.has_told = true;
+        self.workers.iter().filter(|worker| !worker.is_registered).filter_map(|worker| worker.session).collect()
+    }
+
+    /// The checkpoint that it starts from, until its parts are deployed.
+    pub(crate) fn checkpoint(&self) -> Option<CheckpointId> {
+        self.restore.as_ref().map(|restore| restore.manifest.checkpoint)
+    }
+
+    /// It is over: those of its workers that are sound go on to the next.
+    pub(crate) fn keep_sound(&mut self) {
+        for worker in &mut self.workers {
+            worker.is_kept = worker.is_registered && !worker.has_failed && worker.is_reachable();
+        }
+    }
+
+    /// None of its workers goes on.
+    pub(crate) fn keep_nobody(&mut self) {
+        self.workers.iter_mut().for_each(|worker| worker.is_kept = false);
+    }
+
+    /// Whether some of its workers go on to the next.
+    pub(crate) fn has_kept(&self) -> bool {
+        self.workers.iter().any(|worker| worker.is_kept)
+    }
+
+    /// The slots whose workers go on.
+    pub(crate) fn kept_slots(&self) -> Vec<TaskManagerId> {
+        let kept = self.workers.iter().filter(|worker| worker.is_kept).map(|worker| &worker.task_manager);
+        let kept: BTreeSet<&TaskManagerId> = kept.collect();
+        self.slots.iter().filter(|task_manager| kept.contains(task_manager)).cloned().collect()
+    }
+
+    /// The workers that go on.
+    pub(crate) fn into_kept(self) -> BTreeMap<TaskManagerId, Worker> {
+        let kept = self.workers.into_iter().filter(|worker| worker.is_kept);
+        kept.map(|worker| (worker.task_manager.clone(), worker)).collect()
     }
 
     /// The parts of all workers, once all of them have registered. What is restored is forgotten with that.
@@ -172,7 +246,8 @@ impl Execution {
         config: &Configuration,
         checkpoint_dir: &str,
     ) -> Vec<(SessionId, JobDeployment)> {
-        let sessions: Option<Vec<SessionId>> = self.workers.iter().map(|worker| worker.session).collect();
+        let session = |worker: &Worker| worker.session.filter(|_| worker.is_registered);
+        let sessions: Option<Vec<SessionId>> = self.workers.iter().map(session).collect();
         let Some(sessions) = sessions.filter(|_| self.register_by_ms.is_some()) else { return Vec::new() };
         self.register_by_ms = None;
         let restore = self.restore.take();
@@ -256,22 +331,22 @@ impl Execution {
     /// Whether nothing runs any more, in whatever way it ended.
     pub(crate) fn has_ended(&self) -> bool {
         self.tasks.values().all(|task| {
-            has_ended(task.status) || self.workers.get(task.worker as usize).is_none_or(|w| w.is_gone || w.is_lost)
+            has_ended(task.status) || self.workers.get(task.worker as usize).is_none_or(|worker| !worker.is_reachable())
         })
     }
 
-    /// Whether all workers are gone, or at least lost.
+    /// Whether all workers that are not kept are gone, or at least lost.
     pub(crate) fn is_unreachable(&self) -> bool {
-        self.workers.iter().all(|worker| worker.is_gone || worker.is_lost)
+        self.workers.iter().all(|worker| worker.is_kept || !worker.is_reachable())
     }
 
-    /// Whether all workers are gone.
+    /// Whether all workers that are not kept are gone.
     pub(crate) fn is_gone(&self) -> bool {
-        self.workers.iter().all(|worker| worker.is_gone)
+        self.workers.iter().all(|worker| worker.is_kept || worker.is_gone)
     }
 
     /// What can be seen.
-    pub(crate) fn view(&self, graph: &JobGraph) -> Vec<VertexView> {
+    pub(crate) fn view(&self) -> Vec<VertexView> {
         let subtask = |subtask: SubtaskId| {
             self.tasks.get(&subtask).map(|task| SubtaskView {
                 status: task.status,
@@ -281,10 +356,10 @@ impl Execution {
                 metrics: task.metrics.clone(),
             })
         };
-        let vertex = |(vertex, description): (VertexId, &flott_graph::JobVertex)| VertexView {
-            subtasks: (0..description.parallelism).filter_map(|index| subtask(SubtaskId { vertex, index })).collect(),
+        let vertex = |(vertex, &parallelism): (VertexId, &u32)| VertexView {
+            subtasks: (0..parallelism).filter_map(|index| subtask(SubtaskId { vertex, index })).collect(),
         };
-        (0..).zip(&graph.vertices).map(vertex).collect()
+        (0..).zip(&self.parallelism).map(vertex).collect()
     }
 }
 

@@ -6,10 +6,12 @@
 //!           └──────────────── Delayed ←──────────────────┘
 //! ```
 //!
-//! `lifecycle` moves a job from phase to phase; `messages` is what workers and clients say to it.
+//! `lifecycle` moves a job from phase to phase up to the end of an execution, `stopping` from there on; `messages` is
+//! what workers and clients say to it. `keeping` takes sound workers from one execution to the next, `rescaling`
+//! changes the parallelism on that way.
 
 use flott_checkpoint::Manifest;
-use flott_control::{CompletedCheckpoint, Down, ExecutionId, Fact, JobEnd, JobSpec};
+use flott_control::{ClaimMode, CompletedCheckpoint, Down, ExecutionId, Fact, JobEnd, JobSpec};
 use flott_core::config::Configuration;
 use flott_core::ids::{Generation, JobId, TaskManagerId};
 use flott_core::status::JobStatus;
@@ -18,6 +20,9 @@ use flott_core::{Error, Result};
 use crate::api::{Command, Reply, RequestId, SessionId};
 use crate::coordinator::Coordinator;
 use crate::execution::{Execution, Restore, view_unplaced};
+use crate::job::rescaling::{Drift, Rescale};
+use crate::job::stopping::Stopping;
+use crate::rescale::parallelism_of;
 use crate::resources::Resources;
 use crate::restart::RestartStrategy;
 use crate::scheduler::Shortage;
@@ -26,8 +31,11 @@ use crate::settings::Settings;
 use crate::submission::{self, Plan};
 use crate::view::{ExceptionView, JobView, VertexView};
 
+mod keeping;
 mod lifecycle;
 mod messages;
+mod rescaling;
+mod stopping;
 
 /// How many failures a job shows.
 const EXCEPTIONS_MAX: usize = 32;
@@ -71,10 +79,24 @@ impl Context<'_> {
     }
 }
 
+/// What an execution failed of, which tells who of its workers is sound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// A worker was lost, or its session or TaskManager.
+    Loss,
+    /// A connection between two workers broke. It may come to light who of them is to blame.
+    Connection,
+    /// A subtask failed.
+    Task,
+    /// Something that no single worker is to blame for.
+    Other,
+}
+
 /// What went wrong, and where.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
     pub(crate) error: Error,
+    pub(crate) cause: Cause,
     /// The name of the subtask.
     pub(crate) task: Option<String>,
     pub(crate) task_manager: Option<TaskManagerId>,
@@ -82,7 +104,7 @@ pub(crate) struct Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self { error, task: None, task_manager: None }
+        Self { error, cause: Cause::Other, task: None, task_manager: None }
     }
 }
 
@@ -108,16 +130,7 @@ enum Phase {
     /// Workers are being started, or run.
     Active(Box<Execution>),
     /// Workers are being stopped.
-    Stopping {
-        execution: Box<Execution>,
-        next: Next,
-        /// When workers that cancel their tasks are ended by force.
-        kill_at_ms: Option<i64>,
-        /// Until when a lost worker's TaskManager may say how it ended.
-        explain_by_ms: i64,
-        /// When the job goes on whatever its workers do.
-        give_up_at_ms: i64,
-    },
+    Stopping(Stopping),
     /// The next generation has its time.
     Delayed { until_ms: i64 },
     /// The end is on its way to the log.
@@ -142,6 +155,13 @@ pub(crate) struct Job {
     /// The latest durable generation.
     generation: Generation,
     phase: Phase,
+    /// The last execution, if workers of it are kept for the next one, until that starts.
+    kept: Option<Box<Execution>>,
+    /// The parallelism of each vertex that the job was submitted with.
+    planned: Vec<u32>,
+    rescale: Option<Rescale>,
+    /// In reactive mode, how the slots that there are differ from those that the job uses.
+    drift: Option<Drift>,
     exceptions: Vec<ExceptionView>,
     /// The vertices as the last execution left them.
     vertices: Vec<VertexView>,
@@ -161,10 +181,15 @@ impl Job {
                 (Plan { config, settings, restart: RestartStrategy::Never }, Some(error))
             }
         };
+        let mut coordinator = Coordinator::new(id, spec.graph.clone(), plan.settings.clone());
+        if spec.claim_mode == ClaimMode::Claim && spec.savepoint.is_some() {
+            coordinator.claim();
+        }
         Self {
             id,
-            coordinator: Coordinator::new(id, spec.graph.clone(), plan.settings.clone()),
+            coordinator,
             vertices: view_unplaced(&spec.graph, submitted_ms),
+            planned: parallelism_of(&spec.graph),
             spec,
             config: plan.config,
             settings: plan.settings,
@@ -175,6 +200,9 @@ impl Job {
             ended: None,
             generation: 0,
             phase: Phase::Idle,
+            kept: None,
+            rescale: None,
+            drift: None,
             exceptions: Vec::new(),
             refusal,
         }
@@ -186,6 +214,10 @@ impl Job {
             Fact::GenerationStarted { generation, .. } => self.generation = self.generation.max(generation),
             Fact::CheckpointCompleted { checkpoint, .. } => self.coordinator.replay_completed(checkpoint),
             Fact::CheckpointDropped { checkpoint, .. } => self.coordinator.replay_dropped(checkpoint),
+            Fact::JobRescaled { parallelism, .. } => {
+                self.set_parallelism(&parallelism);
+                self.vertices = view_unplaced(&self.spec.graph, self.submitted_ms);
+            }
             Fact::JobEnded { end, .. } => {
                 if let Some(error) = &end.error {
                     self.record(end.ended_ms, &Failure::from(error.clone()));
@@ -217,6 +249,20 @@ impl Job {
 
     fn execution_id(&self) -> ExecutionId {
         ExecutionId { job: self.id, generation: self.generation }
+    }
+
+    /// The execution that has workers: the current one, or the last if some of its are kept.
+    fn execution_mut(&mut self) -> Option<&mut Execution> {
+        match &mut self.phase {
+            Phase::Active(execution) | Phase::Stopping(Stopping { execution, .. }) => Some(execution.as_mut()),
+            _ => self.kept.as_deref_mut(),
+        }
+    }
+
+    /// The parallelism of each vertex from the next execution on.
+    fn set_parallelism(&mut self, parallelism: &[u32]) {
+        self.spec.graph = self.spec.graph.with_parallelism(parallelism);
+        self.coordinator.set_graph(self.spec.graph.clone());
     }
 
     fn set_status(&mut self, now_ms: i64, status: JobStatus) {
@@ -252,7 +298,7 @@ impl Job {
             _ => None,
         };
         let vertices = match &self.phase {
-            Phase::Active(execution) | Phase::Stopping { execution, .. } => execution.view(&self.spec.graph),
+            Phase::Active(execution) | Phase::Stopping(Stopping { execution, .. }) => execution.view(),
             _ => self.vertices.clone(),
         };
         JobView {
@@ -267,6 +313,7 @@ impl Job {
             exceptions: self.exceptions.clone(),
             checkpoints: self.coordinator.view(),
             waiting_for,
+            rescaling_to: self.rescale.as_ref().map(|rescale| rescale.parallelism().to_vec()),
         }
     }
 }

@@ -18,8 +18,9 @@
 //!
 //! - `cluster`: routes events; `sessions` and `resources` know who is connected and what is free
 //! - `submission`, `settings`: what a job asks for, checked
-//! - `job`: a job's life from phase to phase; `execution`: its workers and tasks; `restart`: whether it goes on
-//! - `scheduler`: which TaskManager gives which slot; `splits`: which subtask reads what
+//! - `job`: a job's life from phase to phase; `execution`, `worker`: what runs it; `restart`: whether it goes on
+//! - `rescale`: which parallelism a job can have; `scheduler`: which TaskManager gives which slot
+//! - `splits`: which subtask reads what
 //! - `coordinator`, `pending`: checkpoints; `retention`: which of their files are still needed
 //! - [`view`]: what can be seen
 
@@ -29,6 +30,7 @@ mod coordinator;
 mod execution;
 mod job;
 mod pending;
+mod rescale;
 mod resources;
 mod restart;
 mod retention;
@@ -40,7 +42,8 @@ mod submission;
 #[cfg(test)]
 mod testing;
 pub mod view;
+mod worker;
 
-pub use api::{Checkpoint, Command, Event, Reply, Request, RequestId, SessionId};
+pub use api::{Checkpoint, Command, Event, Parallelism, Reply, Request, RequestId, SessionId};
 pub use cluster::Cluster;
 pub use resources::platform;

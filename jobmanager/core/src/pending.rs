@@ -22,6 +22,15 @@ pub(crate) enum Stage {
     Proposed,
 }
 
+/// Who waits for a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waiter {
+    /// A client.
+    Client(RequestId),
+    /// The job's own rescale.
+    Rescale,
+}
+
 /// The checkpoint that is being taken.
 #[derive(Clone, Debug)]
 pub(crate) struct Pending {
@@ -32,8 +41,8 @@ pub(crate) struct Pending {
     pub(crate) location: String,
     pub(crate) triggered_ms: i64,
     pub(crate) deadline_ms: i64,
-    /// Clients that wait for it.
-    pub(crate) requests: Vec<RequestId>,
+    /// Who waits for it.
+    pub(crate) waiters: Vec<Waiter>,
     pub(crate) stage: Stage,
     /// Full URLs of all its files, known once all subtasks have acknowledged.
     pub(crate) files: BTreeSet<String>,
@@ -63,7 +72,7 @@ impl Pending {
             location,
             triggered_ms,
             deadline_ms: triggered_ms.saturating_add(timeout_ms),
-            requests: Vec::new(),
+            waiters: Vec::new(),
             stage: Stage::Acknowledging,
             files: BTreeSet::new(),
             sync_micros_max: 0,
@@ -117,7 +126,7 @@ impl Pending {
             let mut subtasks = Vec::with_capacity(vertex.parallelism as usize);
             for index in 0..vertex.parallelism {
                 let snapshot = acknowledged.remove(&SubtaskId { vertex: id, index }).unwrap_or_default();
-                self.files.extend(snapshot.keyed_files.iter().map(|file| file.resolve(&self.location).path));
+                self.files.extend(snapshot.files().map(|file| file.resolve(&self.location).path));
                 subtasks.push(snapshot);
             }
             let (unassigned_splits, splits_discovered) = self.splits.remove(&id).unwrap_or_default();

@@ -69,30 +69,37 @@ impl Resources {
         self.task_managers.get(id).map(|task_manager| task_manager.session)
     }
 
-    /// What could be used.
-    pub(crate) fn offers(&self) -> Vec<Offer> {
+    /// What a job could use: what it holds, and what no job does.
+    pub(crate) fn offers(&self, job: JobId) -> Vec<Offer> {
         let offer = |(id, task_manager): (&TaskManagerId, &TaskManager)| Offer {
             task_manager: id.clone(),
+            held: task_manager.held.get(&job).copied().unwrap_or(0),
             free: task_manager.free(),
             total: task_manager.info.slots,
         };
         self.task_managers.iter().map(offer).collect()
     }
 
-    /// A job takes one slot for each entry.
-    pub(crate) fn allocate(&mut self, job: JobId, slots: &[TaskManagerId]) {
+    /// A job holds at least these slots from now on, one for each entry.
+    pub(crate) fn reserve(&mut self, job: JobId, slots: &[TaskManagerId]) {
+        let mut wanted: BTreeMap<&TaskManagerId, u32> = BTreeMap::new();
         for id in slots {
+            *wanted.entry(id).or_default() += 1;
+        }
+        for (id, count) in wanted {
             if let Some(task_manager) = self.task_managers.get_mut(id) {
-                *task_manager.held.entry(job).or_default() += 1;
+                let held = task_manager.held.entry(job).or_default();
+                *held = count.max(*held);
             }
         }
     }
 
-    /// A job gives back all its slots.
-    pub(crate) fn release(&mut self, job: JobId) {
+    /// A job holds exactly these slots from now on, one for each entry.
+    pub(crate) fn hold(&mut self, job: JobId, slots: &[TaskManagerId]) {
         for task_manager in self.task_managers.values_mut() {
             task_manager.held.remove(&job);
         }
+        self.reserve(job, slots);
     }
 
     /// Every TaskManager with its session and the number of its free slots, by id.
@@ -117,14 +124,18 @@ mod tests {
     }
 
     #[test]
-    fn slots_are_held_by_jobs_until_released() {
+    fn slots_are_held_by_jobs_until_they_need_fewer() {
         let mut resources = Resources::default();
         resources.register(1, info(3));
-        let (id, job) = (TaskManagerId("tm-1".into()), JobId([1; 16]));
-        resources.allocate(job, &[id.clone(), id.clone()]);
-        assert_eq!(resources.offers(), [Offer { task_manager: id.clone(), free: 1, total: 3 }]);
-        resources.release(job);
-        assert_eq!(resources.offers()[0].free, 3);
+        let (id, job, other) = (TaskManagerId("tm-1".into()), JobId([1; 16]), JobId([2; 16]));
+        resources.reserve(job, &[id.clone(), id.clone()]);
+        resources.reserve(job, &[id.clone()]);
+        assert_eq!(resources.offers(job), [Offer { task_manager: id.clone(), held: 2, free: 1, total: 3 }]);
+        assert_eq!(resources.offers(other), [Offer { task_manager: id.clone(), held: 0, free: 1, total: 3 }]);
+        resources.hold(job, &[id.clone()]);
+        assert_eq!(resources.offers(other)[0].free, 2);
+        resources.hold(job, &[]);
+        assert_eq!(resources.offers(job)[0].free, 3);
         resources.remove(&id);
         assert_eq!(resources.session(&id), None);
     }

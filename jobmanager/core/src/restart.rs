@@ -1,6 +1,8 @@
 //! Whether a failed job is started again, and when: Flink's four restart strategies.
 //!
-//! Delays have no jitter: one JobManager decides for one job, and the machine has to be reproducible.
+//! Delays have no jitter: one JobManager decides for one job, and the machine has to be reproducible. The first delay of
+//! the exponential strategy is left out when a process or machine was lost: the job itself is sound, and whoever waits for
+//! its output waits for nothing else.
 
 use std::collections::VecDeque;
 
@@ -108,8 +110,8 @@ impl RestartStrategy {
         })
     }
 
-    /// The job failed now.
-    pub(crate) fn on_failure(&mut self, now_ms: i64) -> Decision {
+    /// The job failed now. `is_loss` says that a process, a machine or a connection was lost.
+    pub(crate) fn on_failure(&mut self, now_ms: i64, is_loss: bool) -> Decision {
         match self {
             Self::Never => Decision::GiveUp { reason: "the restart strategy is 'none'".into() },
             Self::FixedDelay { attempts_max, delay_ms, attempts } => {
@@ -141,8 +143,11 @@ impl RestartStrategy {
                     };
                 }
                 *attempts = attempts.saturating_add(1);
-                let delay_ms = (*next_ms).min(*longest_ms);
-                *next_ms = ((delay_ms as f64 * *multiplier) as i64).clamp(delay_ms, *longest_ms);
+                let mut delay_ms = 0;
+                if !is_loss || *attempts > 1 {
+                    delay_ms = (*next_ms).min(*longest_ms);
+                    *next_ms = ((delay_ms as f64 * *multiplier) as i64).clamp(delay_ms, *longest_ms);
+                }
                 *restarted_ms = Some(now_ms + delay_ms);
                 Decision::Restart { delay_ms }
             }
@@ -185,7 +190,7 @@ mod tests {
 
     /// The delays that follow failures at these times; `None` is the end of the job.
     fn delays(mut strategy: RestartStrategy, failures_ms: &[i64]) -> Vec<Option<i64>> {
-        let mut delay = |now_ms: &i64| match strategy.on_failure(*now_ms) {
+        let mut delay = |now_ms: &i64| match strategy.on_failure(*now_ms, false) {
             Decision::Restart { delay_ms } => Some(delay_ms),
             Decision::GiveUp { .. } => None,
         };
@@ -219,6 +224,17 @@ mod tests {
             delays(exponential, &[0, 1000, 2000, 3000, 50_000]),
             [Some(100), Some(200), Some(300), Some(300), Some(100)]
         );
+    }
+
+    #[test]
+    fn exponential_delay_begins_at_once_after_a_loss() {
+        let mut exponential = strategy(&[
+            ("restart-strategy.exponential-delay.initial-backoff", "100 ms"),
+            ("restart-strategy.exponential-delay.backoff-multiplier", "2"),
+            ("restart-strategy.exponential-delay.reset-backoff-threshold", "10 s"),
+        ]);
+        let delays = [0, 1000, 2000, 20_000].map(|now_ms| exponential.on_failure(now_ms, true));
+        assert_eq!(delays, [0, 100, 200, 0].map(|delay_ms| Decision::Restart { delay_ms }));
     }
 
     #[test]

@@ -4,6 +4,9 @@
 //! it. Nothing is ever listed to decide that, and nothing outside the job's own folder is touched:
 //! a job may have been started from a savepoint or from another job's checkpoint.
 //!
+//! The exception is a savepoint or checkpoint that the job *claimed* when it was started from it. No checkpoint of the
+//! job builds on it, and as soon as there are enough of them it is dropped, as [`CLAIMED`], with all its files.
+//!
 //! A folder whose checkpoint was dropped or aborted is *garbage* until it can be removed whole. That
 //! waits for a later regular checkpoint: until then a running task may still build on files that it
 //! wrote for the aborted one.
@@ -15,6 +18,9 @@ use flott_control::CompletedCheckpoint;
 use flott_core::ids::{CheckpointId, JobId};
 
 use crate::api::Command;
+
+/// The number by which the log drops the claimed checkpoint. The job's own are counted from 1.
+const CLAIMED: CheckpointId = 0;
 
 /// How many folders may wait for their removal. Beyond that the oldest stay until the job ends.
 const GARBAGE_FOLDERS_MAX: usize = 1024;
@@ -28,6 +34,15 @@ struct Retained {
     is_dropping: bool,
 }
 
+/// The checkpoint that the job was started from and owns.
+#[derive(Clone, Debug, Default)]
+struct Claimed {
+    /// Its folder and the full URLs of its files, once it has been loaded.
+    content: Option<(String, BTreeSet<String>)>,
+    /// Whether its end has been proposed to the log.
+    is_dropping: bool,
+}
+
 /// The completed checkpoints and savepoints of one job, as the log has them.
 #[derive(Clone, Debug)]
 pub(crate) struct CompletedCheckpoints {
@@ -35,6 +50,7 @@ pub(crate) struct CompletedCheckpoints {
     job_dir: String,
     retained_max: usize,
     retained: BTreeMap<CheckpointId, Retained>,
+    claimed: Option<Claimed>,
     garbage_folders: BTreeSet<(CheckpointId, String)>,
     /// Files of dropped checkpoints that may be shared with retained ones.
     loose_files: BTreeSet<String>,
@@ -47,6 +63,7 @@ impl CompletedCheckpoints {
             job_dir: format!("{checkpoint_dir}/{job}"),
             retained_max,
             retained: BTreeMap::new(),
+            claimed: None,
             garbage_folders: BTreeSet::new(),
             loose_files: BTreeSet::new(),
         }
@@ -55,6 +72,23 @@ impl CompletedCheckpoints {
     /// The folder that belongs to this job alone.
     pub(crate) fn job_dir(&self) -> &str {
         &self.job_dir
+    }
+
+    /// The job owns the checkpoint that it starts from.
+    pub(crate) fn claim(&mut self) {
+        self.claimed = Some(Claimed::default());
+    }
+
+    /// Whether it does, and its files are not known yet.
+    pub(crate) fn has_unknown_claim(&self) -> bool {
+        self.claimed.as_ref().is_some_and(|claimed| claimed.content.is_none())
+    }
+
+    /// The claimed checkpoint was loaded.
+    pub(crate) fn claimed(&mut self, location: String, files: BTreeSet<String>) {
+        if let Some(claimed) = &mut self.claimed {
+            claimed.content = Some((location, files));
+        }
     }
 
     /// The log has a new checkpoint. Its files are unknown when the log is only read again.
@@ -96,7 +130,14 @@ impl CompletedCheckpoints {
     pub(crate) fn surplus(&mut self) -> Vec<CheckpointId> {
         let ids: Vec<CheckpointId> =
             self.regular().rev().skip(self.retained_max).map(|retained| retained.checkpoint.id).collect();
-        self.dropping(ids)
+        let mut ids = self.dropping(ids);
+        // It is older than all others.
+        let is_enough = self.regular().count() >= self.retained_max;
+        let claimed = self.claimed.as_mut().filter(|claimed| is_enough && claimed.content.is_some());
+        if claimed.is_some_and(|claimed| !std::mem::replace(&mut claimed.is_dropping, true)) {
+            ids.insert(0, CLAIMED);
+        }
+        ids
     }
 
     /// All regular checkpoints, since the job is over and keeps none.
@@ -113,9 +154,15 @@ impl CompletedCheckpoints {
         ids
     }
 
-    /// The log says that a checkpoint is no longer kept.
-    pub(crate) fn drop_checkpoint(&mut self, id: CheckpointId) {
-        let Some(retained) = self.retained.remove(&id) else { return };
+    /// The log says that a checkpoint is no longer kept. Returns what to delete at once, which is the claimed one; for
+    /// all others see [`Self::sweep`].
+    pub(crate) fn drop_checkpoint(&mut self, id: CheckpointId) -> Option<Command> {
+        if id == CLAIMED {
+            let (folder, files) = self.claimed.take()?.content?;
+            let files = files.into_iter().filter(|file| !is_below(file, &folder)).collect();
+            return Some(Command::Delete { files, folders: vec![folder] });
+        }
+        let retained = self.retained.remove(&id)?;
         let location = retained.checkpoint.location;
         for file in retained.files.into_iter().flatten() {
             if let Some(folder) = self.own_folder(&file) {
@@ -128,6 +175,7 @@ impl CompletedCheckpoints {
             self.loose_files.insert(metadata);
             self.add_garbage(id, folder);
         }
+        None
     }
 
     /// A checkpoint was aborted; its folder may hold files already.
@@ -292,6 +340,41 @@ mod tests {
         completed.add(checkpoint(2), files(&["chk-2/a"]));
         completed.drop_checkpoint(1);
         assert_eq!(swept(&mut completed), r#"files [] folders ["chk-1"]"#);
+    }
+
+    #[test]
+    fn a_claimed_checkpoint_is_dropped_when_enough_have_followed() {
+        let mut completed = CompletedCheckpoints::new(JOB, "s3://c", 2);
+        completed.claim();
+        assert!(completed.has_unknown_claim());
+        completed.add(checkpoint(5), files(&["chk-5/a"]));
+        let folder = "s3://other/chk-4";
+        let claimed = files(&["s3://other/chk-4/b", "s3://other/chk-3/a"]).unwrap_or_default();
+        completed.claimed(folder.into(), claimed);
+        assert!(completed.surplus().is_empty(), "one is not enough");
+        completed.add(checkpoint(6), files(&["chk-6/a"]));
+        assert_eq!(completed.surplus(), [CLAIMED]);
+        completed.add(checkpoint(7), files(&["chk-7/a"]));
+        assert_eq!(completed.surplus(), [5], "proposed once");
+        match completed.drop_checkpoint(CLAIMED) {
+            Some(Command::Delete { files, folders }) => {
+                assert_eq!((files, folders), (vec!["s3://other/chk-3/a".to_owned()], vec![folder.to_owned()]));
+            }
+            other => panic!("{other:?}"),
+        }
+        assert!(completed.drop_checkpoint(CLAIMED).is_none());
+    }
+
+    #[test]
+    fn a_claimed_checkpoint_stays_when_its_files_are_unknown_or_nothing_follows() {
+        let mut completed = new();
+        completed.claim();
+        completed.add(checkpoint(5), files(&["chk-5/a"]));
+        assert!(completed.surplus().is_empty());
+        let mut completed = new();
+        completed.claim();
+        completed.claimed("s3://other/chk-4".into(), BTreeSet::new());
+        assert!(completed.surplus().is_empty() && completed.discard_all().is_empty());
     }
 
     #[test]

@@ -21,6 +21,18 @@ pub(crate) enum Peer {
     },
 }
 
+impl Peer {
+    /// Whether it can be the same worker, kept for a later execution of its job.
+    pub(crate) fn may_become(&self, next: ExecutionId, task_manager: &TaskManagerId) -> bool {
+        match self {
+            Self::TaskManager(_) => false,
+            Self::Worker { execution, task_manager: own } => {
+                execution.job == next.job && execution.generation < next.generation && own == task_manager
+            }
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Session {
     peer: Peer,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use flott_checkpoint::Store;
 use flott_core::config::Configuration;
-use flott_core::config::options::{self, Retention};
+use flott_core::config::options::{self, Retention, SchedulerMode};
 use flott_core::{Error, Result, ResultExt};
 
 /// Longer than any cluster lives, and short enough that adding it to a time cannot overflow.
@@ -31,6 +31,12 @@ pub(crate) struct Settings {
     pub(crate) retention: Retention,
     /// How long the job waits for slots.
     pub(crate) slot_timeout_ms: i64,
+    /// Whether workers that survive a failure go on to the next execution.
+    pub(crate) keeps_workers: bool,
+    /// Whether the parallelism follows the slots that there are.
+    pub(crate) is_reactive: bool,
+    /// How long the number of slots must stay the same for that.
+    pub(crate) stabilization_ms: i64,
 }
 
 impl Settings {
@@ -47,6 +53,9 @@ impl Settings {
             tolerable_failures: config.get(options::CHECKPOINT_TOLERABLE_FAILURES)?,
             retention: config.get(options::CHECKPOINT_RETENTION)?,
             slot_timeout_ms: millis(config.get(options::SLOT_REQUEST_TIMEOUT)?).max(1),
+            keeps_workers: config.get(options::RECOVERY_FROM_LOCAL)?,
+            is_reactive: config.get(options::SCHEDULER_MODE)? == SchedulerMode::Reactive,
+            stabilization_ms: millis(config.get(options::RESOURCE_STABILIZATION_TIMEOUT)?).max(1),
         })
     }
 

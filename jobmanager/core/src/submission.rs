@@ -10,7 +10,7 @@ use crate::restart::RestartStrategy;
 use crate::settings::Settings;
 
 /// How many subtasks a job may have in all.
-const SUBTASKS_MAX: u64 = 1 << 17;
+pub(crate) const SUBTASKS_MAX: u64 = 1 << 17;
 
 /// The merged configuration of a job and what it means.
 #[derive(Clone, Debug)]

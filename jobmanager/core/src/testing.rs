@@ -1,6 +1,6 @@
 //! What the unit tests share: a small job, and commands as short lines.
 
-use flott_control::{CheckpointKind, Down, Fact, JobSpec};
+use flott_control::{CheckpointKind, ClaimMode, Down, Fact, JobSpec};
 use flott_core::config::Configuration;
 use flott_core::ids::{JobId, OperatorId};
 use flott_graph::{JobEdge, JobGraph, JobVertex, OperatorDescriptor, Partitioning};
@@ -43,7 +43,14 @@ pub(crate) fn graph() -> JobGraph {
 }
 
 pub(crate) fn spec() -> JobSpec {
-    JobSpec { graph: graph(), artifact: None, args: Vec::new(), savepoint: None, allow_non_restored_state: false }
+    JobSpec {
+        graph: graph(),
+        artifact: None,
+        args: Vec::new(),
+        savepoint: None,
+        allow_non_restored_state: false,
+        claim_mode: ClaimMode::NoClaim,
+    }
 }
 
 fn shorten(text: &str) -> String {
@@ -58,6 +65,7 @@ pub(crate) fn show(command: &Command) -> String {
         Command::Propose(fact) => match fact {
             Fact::JobSubmitted { .. } => "propose submitted".into(),
             Fact::GenerationStarted { generation, .. } => format!("propose generation {generation}"),
+            Fact::JobRescaled { parallelism, .. } => format!("propose parallelism {parallelism:?}"),
             Fact::CheckpointCompleted { checkpoint, .. } => format!("propose checkpoint {}", checkpoint.id),
             Fact::CheckpointDropped { checkpoint, .. } => format!("propose drop {checkpoint}"),
             Fact::JobEnded { end, .. } => format!("propose {}", end.status),
@@ -81,6 +89,10 @@ pub(crate) fn show_message(message: &Down) -> String {
         Down::Heartbeat => "heartbeat".into(),
         Down::StartWorker { execution, .. } => format!("start worker {}", execution.generation),
         Down::StopWorker { execution } => format!("stop worker {}", execution.generation),
+        Down::Continue { execution, checkpoint } => match checkpoint {
+            Some(checkpoint) => format!("continue {} from {checkpoint}", execution.generation),
+            None => format!("continue {}", execution.generation),
+        },
         Down::Deploy { deployment, .. } => {
             let task = |task: &flott_control::TaskDeployment| {
                 let restored = if task.restore.is_some() { " restored" } else { "" };

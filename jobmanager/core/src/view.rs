@@ -10,7 +10,7 @@ use flott_core::time::Timestamp;
 pub struct JobView {
     /// Its id.
     pub id: JobId,
-    /// What was submitted.
+    /// What was submitted; its graph has the parallelism that the job has now, or will have when it starts again.
     pub spec: JobSpec,
     /// Its state.
     pub status: JobStatus,
@@ -30,6 +30,8 @@ pub struct JobView {
     pub checkpoints: CheckpointsView,
     /// Why it is not running yet, if it waits for slots: the numbers.
     pub waiting_for: Option<String>,
+    /// The parallelism of each vertex that it is being rescaled to, if it is.
+    pub rescaling_to: Option<Vec<u32>>,
 }
 
 /// A vertex of a job.

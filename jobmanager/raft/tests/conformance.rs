@@ -19,6 +19,7 @@ fn facts() -> Vec<Fact> {
         args: vec!["--input".into(), "ä \"quoted\"".into()],
         savepoint: None,
         allow_non_restored_state: false,
+        claim_mode: flott_control::ClaimMode::default(),
     };
     let checkpoint = CompletedCheckpoint {
         id: 1,

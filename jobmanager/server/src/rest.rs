@@ -13,6 +13,7 @@ mod job_details;
 mod jobs;
 mod metrics;
 mod operations;
+mod requirements;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -94,6 +95,8 @@ fn router(rest: Arc<Rest>) -> Router {
         .route("/jobs/{job}/savepoints", post(operations::trigger_savepoint))
         .route("/jobs/{job}/savepoints/{trigger}", get(operations::savepoint_status))
         .route("/jobs/{job}/stop", post(operations::stop))
+        .route("/jobs/{job}/restart", post(jobs::restart))
+        .route("/jobs/{job}/resource-requirements", get(requirements::get).put(requirements::put))
         .route("/artifacts/{sha256}", put(artifacts::upload).get(artifacts::exists))
         .route("/metrics", get(metrics::metrics))
         .fallback(unknown_path)

@@ -2,13 +2,14 @@
 
 mod lifecycle;
 mod refusals;
+mod rescale;
 mod rest;
 mod workers;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use flott_control::JobSpec;
+use flott_control::{ClaimMode, JobSpec};
 use flott_core::config::Configuration;
 use flott_core::ids::OperatorId;
 use flott_graph::{JobEdge, JobGraph, JobVertex, OperatorDescriptor, Partitioning};
@@ -102,5 +103,12 @@ fn spec(artifact: Option<String>) -> JobSpec {
         edges: vec![JobEdge { source: 0, target: 1, partitioning: Partitioning::Hash, stream_edge: 0 }],
         config: Configuration::default(),
     };
-    JobSpec { graph, artifact, args: vec![], savepoint: None, allow_non_restored_state: false }
+    JobSpec {
+        graph,
+        artifact,
+        args: vec![],
+        savepoint: None,
+        allow_non_restored_state: false,
+        claim_mode: ClaimMode::NoClaim,
+    }
 }

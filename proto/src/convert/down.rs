@@ -28,6 +28,9 @@ impl TryFrom<Down> for wire::DownMessage {
                 execution: Some(execution.into()),
                 deployment_json: to_json(&deployment, "deployment_json")?,
             }),
+            Down::Continue { execution, checkpoint } => {
+                Kind::Continue(wire::Continue { execution: Some(execution.into()), checkpoint })
+            }
             Down::DiscoverSplits { execution, vertex } => {
                 Kind::DiscoverSplits(wire::DiscoverSplits { execution: Some(execution.into()), vertex })
             }
@@ -84,6 +87,9 @@ impl TryFrom<wire::DownMessage> for Down {
                 execution: execution(deploy.execution)?,
                 deployment: from_json(&deploy.deployment_json, "deployment_json")?,
             },
+            Kind::Continue(message) => {
+                Down::Continue { execution: execution(message.execution)?, checkpoint: message.checkpoint }
+            }
             Kind::DiscoverSplits(discover) => {
                 Down::DiscoverSplits { execution: execution(discover.execution)?, vertex: discover.vertex }
             }

@@ -57,6 +57,8 @@ fn ups() -> Vec<Up> {
     let snapshot = SubtaskSnapshot {
         keyed_files: vec![FileHandle { path: "a/b".into(), bytes: 5, sha256: "00".into() }],
         keyed_operators: vec![OperatorId([1; 16])],
+        keyed_states: vec![],
+        channel_state: None,
         operator_states: vec![OperatorState {
             operator: OperatorId([2; 16]),
             name: "offsets".into(),
@@ -86,6 +88,7 @@ fn ups() -> Vec<Up> {
         Up::RequestSplit { execution: EXECUTION, subtask: SUBTASK },
         Up::CheckpointAcknowledged { execution: EXECUTION, subtask: SUBTASK, checkpoint: 9, snapshot },
         Up::CheckpointDeclined { execution: EXECUTION, subtask: SUBTASK, checkpoint: 9, reason: Error::system("full") },
+        Up::ConnectionLost { execution: EXECUTION, error: Error::system("reset") },
     ]
 }
 
@@ -121,6 +124,8 @@ fn downs() -> Vec<Down> {
         Down::CheckpointCompleted { execution: EXECUTION, checkpoint: 4, is_last: true },
         Down::CheckpointAborted { execution: EXECUTION, checkpoint: 4 },
         Down::CancelTasks { execution: EXECUTION },
+        Down::Continue { execution: EXECUTION, checkpoint: Some(3) },
+        Down::Continue { execution: EXECUTION, checkpoint: None },
     ]
 }
 
@@ -136,6 +141,7 @@ fn up_number(up: &Up) -> u32 {
         Up::RequestSplit { .. } => 6,
         Up::CheckpointAcknowledged { .. } => 7,
         Up::CheckpointDeclined { .. } => 8,
+        Up::ConnectionLost { .. } => 9,
     }
 }
 
@@ -154,13 +160,14 @@ fn down_number(down: &Down) -> u32 {
         Down::CheckpointCompleted { .. } => 9,
         Down::CheckpointAborted { .. } => 10,
         Down::CancelTasks { .. } => 11,
+        Down::Continue { .. } => 12,
     }
 }
 
 #[test]
 fn every_message_arrives_as_it_was_sent() {
-    assert_eq!(ups().iter().map(up_number).collect::<BTreeSet<_>>(), (0..9).collect());
-    assert_eq!(downs().iter().map(down_number).collect::<BTreeSet<_>>(), (0..12).collect());
+    assert_eq!(ups().iter().map(up_number).collect::<BTreeSet<_>>(), (0..10).collect());
+    assert_eq!(downs().iter().map(down_number).collect::<BTreeSet<_>>(), (0..13).collect());
     ups().into_iter().for_each(round_trip::<Up, wire::UpMessage>);
     downs().into_iter().for_each(round_trip::<Down, wire::DownMessage>);
 }

@@ -49,6 +49,10 @@ impl TryFrom<Up> for wire::UpMessage {
                 execution: Some(execution.into()),
                 subtask: Some(subtask.into()),
             }),
+            Up::ConnectionLost { execution, error } => Kind::ConnectionLost(wire::ConnectionLost {
+                execution: Some(execution.into()),
+                error: Some(error.into()),
+            }),
             Up::CheckpointAcknowledged { execution, subtask, checkpoint, snapshot } => {
                 Kind::CheckpointAcknowledged(wire::CheckpointAcknowledged {
                     execution: Some(execution.into()),
@@ -109,6 +113,10 @@ impl TryFrom<wire::UpMessage> for Up {
             Kind::RequestSplit(request) => {
                 Up::RequestSplit { execution: execution(request.execution)?, subtask: subtask(request.subtask)? }
             }
+            Kind::ConnectionLost(lost) => Up::ConnectionLost {
+                execution: execution(lost.execution)?,
+                error: Error::try_from(required(lost.error, "error")?)?,
+            },
             Kind::CheckpointAcknowledged(acknowledged) => Up::CheckpointAcknowledged {
                 execution: execution(acknowledged.execution)?,
                 subtask: subtask(acknowledged.subtask)?,

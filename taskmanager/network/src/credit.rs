@@ -5,6 +5,10 @@
 //! than the capacity plus one element. What is popped from the queue becomes credit again, a
 //! quarter of the capacity at a time, since a grant is a frame and a wake-up.
 //!
+//! A barrier that overtakes needs no credit, and the elements that it overtakes at the sender follow it
+//! with or without: the receiver has to have them for its snapshot, and it only moves what waits from one
+//! end to the other. The credit is overdrawn by them, so nothing else follows until they have been popped.
+//!
 //! No deadlock: a sender without credit, whose elements have all arrived and been popped, is owed
 //! the whole capacity, which is more than the quarter that may be retained.
 
@@ -16,8 +20,9 @@ const CREDIT_BYTES_MAX: u64 = 1 << 40;
 /// The sender's half.
 #[derive(Clone, Debug, Default)]
 pub struct SendCredit {
-    /// Below 0 by at most the element that used up the last of it.
+    /// Below 0 by at most the element that used up the last of it, and by what was overdrawn.
     available_bytes: i64,
+    is_open: bool,
 }
 
 impl SendCredit {
@@ -29,6 +34,16 @@ impl SendCredit {
     /// Whether an element may be sent now.
     pub fn is_available(&self) -> bool {
         self.available_bytes > 0
+    }
+
+    /// Whether any credit was ever granted, so that there is a receiver.
+    pub fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// Pays for an element that a barrier has overtaken, whether there is any credit or not.
+    pub fn overdraw(&mut self, cost_bytes: u64) {
+        self.available_bytes = self.available_bytes.saturating_sub_unsigned(cost_bytes);
     }
 
     /// Pays for an element if there is any credit, and returns whether there was.
@@ -47,6 +62,7 @@ impl SendCredit {
             return Err(Error::system(format!("protocol violation: a grant of {bytes} bytes of credit")));
         }
         self.available_bytes = available;
+        self.is_open = true;
         Ok(())
     }
 }
@@ -59,12 +75,19 @@ pub struct ReceiveCredit {
     available_bytes: i64,
     /// Popped and not yet granted again.
     unreturned_bytes: u64,
+    /// How many of the next elements need no credit.
+    overtaken: u32,
 }
 
 impl ReceiveCredit {
     /// A channel of this capacity, from 1 byte to 1 TiB, which has granted nothing yet.
     pub fn new(capacity_bytes: u64) -> Self {
-        Self { capacity_bytes: capacity_bytes.clamp(1, CREDIT_BYTES_MAX), available_bytes: 0, unreturned_bytes: 0 }
+        Self {
+            capacity_bytes: capacity_bytes.clamp(1, CREDIT_BYTES_MAX),
+            available_bytes: 0,
+            unreturned_bytes: 0,
+            overtaken: 0,
+        }
     }
 
     /// The first grant, made when both ends are there.
@@ -73,9 +96,17 @@ impl ReceiveCredit {
         self.capacity_bytes
     }
 
-    /// Takes in an element. Fails if the sender had no credit for it.
+    /// A barrier came that has overtaken so many elements on its way: they follow now. Those that an earlier one had
+    /// overtaken and that have not come yet are among them.
+    pub fn overtaken(&mut self, elements: u32) {
+        self.overtaken = self.overtaken.max(elements);
+    }
+
+    /// Takes in an element. Fails if the sender had no credit for it and it was not overtaken.
     pub fn receive(&mut self, cost_bytes: u64) -> Result<()> {
-        if self.available_bytes <= 0 {
+        if self.overtaken > 0 {
+            self.overtaken -= 1;
+        } else if self.available_bytes <= 0 {
             return Err(Error::system("protocol violation: data beyond the credit of its channel"));
         }
         self.available_bytes = self.available_bytes.saturating_sub_unsigned(cost_bytes);
@@ -226,6 +257,30 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_a_barrier_overtakes_may_overdraw_the_credit() {
+        let (mut sender, mut receiver) = (SendCredit::new(), ReceiveCredit::new(1000));
+        assert!(!sender.is_open());
+        sender.grant(receiver.open()).unwrap();
+        assert!(sender.is_open() && sender.spend(1000));
+        receiver.receive(1000).unwrap();
+        // Two elements wait at the sender when a barrier goes before them.
+        receiver.overtaken(2);
+        for cost in [400, 300] {
+            sender.overdraw(cost);
+            receiver.receive(cost).unwrap();
+        }
+        assert!(receiver.receive(1).is_err());
+        // What was overdrawn has to be popped before there is credit again.
+        for cost in [400, 300] {
+            sender.grant(receiver.consume(cost).unwrap()).unwrap();
+            assert!(!sender.is_available());
+        }
+        sender.grant(receiver.consume(1000).unwrap()).unwrap();
+        assert!(sender.is_available());
+        receiver.receive(1).unwrap();
     }
 
     #[test]

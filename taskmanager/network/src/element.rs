@@ -25,6 +25,14 @@ pub enum Element {
     Active,
     /// What came before belongs to the checkpoint, what follows does not.
     Barrier(Barrier),
+    /// A barrier that does not wait: it goes in front of everything that is queued on the way to its receiver.
+    UnalignedBarrier {
+        /// The barrier.
+        barrier: Barrier,
+        /// How many elements it went in front of. They are the next ones on its channel, and came before it in the
+        /// stream; what follows them did not. A sender says 0: the count is made on the way.
+        overtaken: u32,
+    },
     /// No row follows. Barriers still can: the last checkpoint comes after the end of all input.
     EndOfInput,
 }
@@ -101,6 +109,14 @@ impl Element {
         match self {
             Self::Batch(payload) => ELEMENT_OVERHEAD_BYTES.saturating_add(payload.bytes()),
             _ => ELEMENT_OVERHEAD_BYTES,
+        }
+    }
+
+    /// How many bytes of credit the element takes. What overtakes needs none: it must pass where there is none.
+    pub(crate) fn credit_bytes(&self) -> u64 {
+        match self {
+            Self::UnalignedBarrier { .. } => 0,
+            _ => self.cost_bytes(),
         }
     }
 }

@@ -22,7 +22,7 @@ use flott_core::{Error, Result};
 use lz4_flex::block;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::element::{ChannelId, Element, Payload};
+use crate::element::{Barrier, ChannelId, Element, Payload};
 
 /// The length of a header.
 pub const HEADER_BYTES: usize = 40;
@@ -49,6 +49,7 @@ const KIND_IDLE: u8 = 5;
 const KIND_ACTIVE: u8 = 6;
 const KIND_BARRIER: u8 = 7;
 const KIND_END_OF_INPUT: u8 = 8;
+const KIND_UNALIGNED_BARRIER: u8 = 9;
 
 /// What one side tells the other about a channel.
 #[derive(Debug)]
@@ -79,6 +80,20 @@ pub struct EncodedFrame {
     pub payload: Bytes,
 }
 
+impl EncodedFrame {
+    /// Whether it carries an element of `channel` that keeps its place in the order of the channel.
+    pub(crate) fn is_element_of(&self, channel: ChannelId) -> bool {
+        let [edge, from, to] = [channel.edge, channel.from, channel.to].map(u32::to_le_bytes);
+        (KIND_BATCH..=KIND_END_OF_INPUT).contains(&self.header[4])
+            && (&self.header[8..12], &self.header[12..16], &self.header[16..20]) == (&edge[..], &from[..], &to[..])
+    }
+
+    /// Whether it carries a barrier that keeps its place.
+    pub(crate) fn is_barrier(&self) -> bool {
+        self.header[4] == KIND_BARRIER
+    }
+}
+
 /// The frame that opens a channel.
 pub fn encode_open(channel: ChannelId) -> EncodedFrame {
     encode(channel, KIND_OPEN, Bytes::new())
@@ -104,13 +119,19 @@ pub fn encode_element(channel: ChannelId, element: Element, compress: bool) -> R
         }
         Element::Idle => encode(channel, KIND_IDLE, Bytes::new()),
         Element::Active => encode(channel, KIND_ACTIVE, Bytes::new()),
-        Element::Barrier(barrier) => {
-            let json = serde_json::to_vec(&barrier)
-                .map_err(|error| Error::system(format!("encoding the barrier {barrier:?}: {error}")))?;
-            encode(channel, KIND_BARRIER, json.into())
+        Element::Barrier(barrier) => encode(channel, KIND_BARRIER, encode_barrier(Vec::new(), &barrier)?),
+        Element::UnalignedBarrier { barrier, overtaken } => {
+            let payload = encode_barrier(overtaken.to_le_bytes().to_vec(), &barrier)?;
+            encode(channel, KIND_UNALIGNED_BARRIER, payload)
         }
         Element::EndOfInput => encode(channel, KIND_END_OF_INPUT, Bytes::new()),
     })
+}
+
+fn encode_barrier(mut payload: Vec<u8>, barrier: &Barrier) -> Result<Bytes> {
+    serde_json::to_writer(&mut payload, barrier)
+        .map_err(|error| Error::system(format!("encoding the barrier {barrier:?}: {error}")))?;
+    Ok(payload.into())
 }
 
 fn encode_batch(channel: ChannelId, data: Bytes, rows: u32, compress: bool) -> Result<EncodedFrame> {
@@ -175,9 +196,14 @@ fn decompress(payload: &[u8], size: usize) -> Result<Bytes> {
 fn decode_body(header: &Header, payload: Bytes) -> Result<Body> {
     let body = match header.kind {
         KIND_BATCH => Body::Element(Element::Batch(Payload::Encoded { data: payload, rows: header.rows })),
-        KIND_BARRIER => Body::Element(Element::Barrier(
-            serde_json::from_slice(&payload).map_err(|error| corrupt(&format!("not a barrier: {error}")))?,
-        )),
+        KIND_BARRIER => Body::Element(Element::Barrier(decode_barrier(&payload)?)),
+        KIND_UNALIGNED_BARRIER => {
+            let Some((overtaken, barrier)) = payload.split_first_chunk::<4>() else {
+                return Err(corrupt(&format!("a payload of {} bytes where a barrier belongs", payload.len())));
+            };
+            let overtaken = u32::from_le_bytes(*overtaken);
+            Body::Element(Element::UnalignedBarrier { barrier: decode_barrier(barrier)?, overtaken })
+        }
         KIND_CREDIT => Body::Credit(u64::from_le_bytes(fixed(&payload)?)),
         KIND_WATERMARK => Body::Element(Element::Watermark(i64::from_le_bytes(fixed(&payload)?))),
         kind => {
@@ -192,6 +218,10 @@ fn decode_body(header: &Header, payload: Bytes) -> Result<Body> {
         }
     };
     Ok(body)
+}
+
+fn decode_barrier(json: &[u8]) -> Result<Barrier> {
+    serde_json::from_slice(json).map_err(|error| corrupt(&format!("not a barrier: {error}")))
 }
 
 fn fixed<const N: usize>(payload: &[u8]) -> Result<[u8; N]> {

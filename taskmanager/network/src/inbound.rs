@@ -14,10 +14,10 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::credit::ReceiveCredit;
-use crate::element::{ChannelId, Element};
+use crate::element::{Barrier, ChannelId, Element};
 use crate::framing::{self, Body, Frame};
 use crate::handshake::{self, HELLO_BYTES, Hello};
-use crate::queue::Queue;
+use crate::queue::{Popped, Queue};
 use crate::registry::Registry;
 use crate::signal::Signal;
 use crate::wire::{FrameReader, Outbox};
@@ -56,20 +56,31 @@ impl InboundChannel {
     }
 
     /// Queues what arrived; fails if there was no credit for it.
-    fn receive(&self, element: Element) -> Result<()> {
-        self.credit.lock().receive(element.cost_bytes())?;
+    pub(crate) fn receive(&self, element: Element) -> Result<()> {
+        match &element {
+            Element::UnalignedBarrier { overtaken, .. } => self.credit.lock().overtaken(*overtaken),
+            element => self.credit.lock().receive(element.credit_bytes())?,
+        }
         // A queue is closed when its subtask is over: nobody misses the element then.
         let _is_wanted = self.queue.push(element).is_ok();
         Ok(())
     }
 
     pub(crate) fn pop(&self) -> Option<Element> {
-        let popped = self.queue.pop()?;
-        let grant = self.credit.lock().consume(popped.cost_bytes);
+        self.queue.pop().map(|popped| self.release(popped))
+    }
+
+    /// See [`Queue::take_barrier`].
+    pub(crate) fn take_barrier(&self, is_due: impl FnOnce(&Barrier) -> bool) -> Option<Element> {
+        self.queue.take_barrier(is_due).map(|popped| self.release(popped))
+    }
+
+    fn release(&self, popped: Popped) -> Element {
+        let grant = self.credit.lock().consume(popped.credit_bytes);
         if let (Some(grant), Some(outbox)) = (grant, self.outbox.get()) {
             outbox.push(framing::encode_credit(self.id, grant));
         }
-        Some(popped.element)
+        popped.element
     }
 
     /// The receiver is gone. The sender is not told: subtasks end early only when their execution

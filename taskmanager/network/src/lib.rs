@@ -6,6 +6,9 @@
 //! the other side is in the same process ([`local_channel`]) or behind a socket ([`DataPlane`])
 //! makes no difference to the slot. Every channel is bounded in bytes.
 //!
+//! Elements keep their order, but for one: an [`Element::UnalignedBarrier`] goes in front of all that waits, at the sender,
+//! in the connection's queue and at the receiver, and counts what it has overtaken.
+//!
 //! This crate does not know records: it moves batches, and does no work per record.
 //!
 //! ```

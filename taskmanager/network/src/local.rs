@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use flott_core::{Error, Result};
 
-use crate::element::Element;
-use crate::queue::Queue;
+use crate::element::{Barrier, Element};
+use crate::queue::{Popped, Queue};
 use crate::signal::Signal;
 
 /// The queue that sender and receiver share.
@@ -52,14 +52,22 @@ impl LocalChannel {
     }
 
     pub(crate) fn pop(&self) -> Option<Element> {
-        let popped = self.queue.pop()?;
+        self.queue.pop().map(|popped| self.release(popped))
+    }
+
+    /// See [`Queue::take_barrier`].
+    pub(crate) fn take_barrier(&self, is_due: impl FnOnce(&Barrier) -> bool) -> Option<Element> {
+        self.queue.take_barrier(is_due).map(|popped| self.release(popped))
+    }
+
+    fn release(&self, popped: Popped) -> Element {
         if popped.queued_bytes <= self.capacity_bytes / 2
             && self.blocked.load(Ordering::SeqCst)
             && self.blocked.swap(false, Ordering::SeqCst)
         {
             self.producer.notify();
         }
-        Some(popped.element)
+        popped.element
     }
 
     /// The receiver is gone: the producer learns it from its next element.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use flott_core::ids::CheckpointId;
 use flott_core::{Error, Result, ResultExt};
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -13,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::credit::SendCredit;
-use crate::element::{ChannelId, Element};
+use crate::element::{Barrier, ChannelId, Element};
 use crate::framing::{self, Body, EncodedFrame};
 use crate::handshake::{self, Hello};
 use crate::signal::Signal;
@@ -44,6 +45,8 @@ struct State {
     credit: SendCredit,
     /// What was sent without credit, with its cost. Empty while there is credit.
     held: VecDeque<(EncodedFrame, u64)>,
+    /// The newest barrier that was put into `held`.
+    held_barrier: Option<Barrier>,
     has_ended: bool,
     closed: Option<Error>,
 }
@@ -58,8 +61,16 @@ impl OutboundChannel {
     }
 
     pub(crate) fn send(&self, element: Element) -> Result<()> {
-        let cost = element.cost_bytes();
+        let element = match element {
+            Element::UnalignedBarrier { barrier, .. } => match self.send_in_front(barrier)? {
+                Some(barrier) => Element::Barrier(barrier),
+                None => return Ok(()),
+            },
+            element => element,
+        };
+        let cost = element.credit_bytes();
         let is_end = matches!(element, Element::EndOfInput);
+        let barrier = if let Element::Barrier(barrier) = &element { Some(barrier.clone()) } else { None };
         // Here, in the slot's thread, and not in the connection's task, of which there is only one.
         let frame = framing::encode_element(self.id, element, self.compress)?;
         let mut state = self.state.lock();
@@ -71,6 +82,53 @@ impl OutboundChannel {
             self.outbox.push(frame);
         } else {
             state.held.push_back((frame, cost));
+            if barrier.is_some() {
+                state.held_barrier = barrier;
+            }
+        }
+        self.is_writable.store(state.credit.is_available(), Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Sends a barrier before everything that waits here. Gives it back if there is no receiver yet: nothing can have
+    /// been received then, so it may as well keep its place.
+    fn send_in_front(&self, barrier: Barrier) -> Result<Option<Barrier>> {
+        let mut state = self.state.lock();
+        if let Some(error) = &state.closed {
+            return Err(error.clone());
+        }
+        if !state.credit.is_open() {
+            return Ok(Some(barrier));
+        }
+        let ahead = state.held.len();
+        self.overtake_held(&mut state, barrier, ahead)?;
+        Ok(None)
+    }
+
+    /// Sends the barrier of `checkpoint` before everything else, if it waits here for credit.
+    pub(crate) fn overtake(&self, checkpoint: CheckpointId) -> Result<()> {
+        let mut state = self.state.lock();
+        if !state.credit.is_open() {
+            return Ok(());
+        }
+        let Some(position) = state.held.iter().rposition(|(frame, _)| frame.is_barrier()) else { return Ok(()) };
+        let Some(barrier) = state.held_barrier.take_if(|barrier| barrier.checkpoint == checkpoint) else {
+            return Ok(());
+        };
+        state.held.remove(position);
+        self.overtake_held(&mut state, barrier, position)
+    }
+
+    /// Sends a barrier, and behind it the `ahead` elements of `held` that it has overtaken: the receiver saves them
+    /// with its snapshot. It also overtakes what the connection has not written yet.
+    fn overtake_held(&self, state: &mut State, barrier: Barrier, ahead: usize) -> Result<()> {
+        self.outbox.overtake(self.id, |waiting| {
+            let overtaken = waiting.saturating_add(ahead as u32);
+            framing::encode_element(self.id, Element::UnalignedBarrier { barrier, overtaken }, false)
+        })?;
+        for (frame, cost) in state.held.drain(..ahead) {
+            state.credit.overdraw(cost);
+            self.outbox.push(frame);
         }
         self.is_writable.store(state.credit.is_available(), Ordering::SeqCst);
         Ok(())
@@ -237,3 +295,6 @@ async fn introduce(stream: &mut TcpStream, hello: Hello) -> Result<()> {
     stream.read_exact(&mut reason).await.context("reading why the connection was refused")?;
     Err(Error::system(format!("the other worker refused it: {}", String::from_utf8_lossy(&reason))))
 }
+
+#[cfg(test)]
+mod tests;

@@ -134,6 +134,11 @@ impl DataPlane {
         }
     }
 
+    /// The first failure, if there was one.
+    pub fn failed(&self) -> Option<Failure> {
+        self.shared.failure.borrow().clone()
+    }
+
     /// Closes all connections and channels at once, whatever is still on its way. What receivers
     /// have queued can be popped.
     pub fn shutdown(&self) {

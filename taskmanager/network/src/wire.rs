@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::Notify;
 
+use crate::element::ChannelId;
 use crate::framing::{self, EncodedFrame, Frame};
 
 /// A payload of at least this length is written from where it is; a shorter one is copied next to
@@ -19,7 +20,7 @@ const GATHER_BYTES_MIN: usize = 4 << 10;
 const SLICES_MAX: usize = 64;
 
 /// Frames on their way to the task that writes a connection. Slot threads put them in. Its length
-/// is bounded by the credit of the connection's channels.
+/// is bounded by the credit of the connection's channels, and by what barriers made follow without credit.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     frames: Mutex<Frames>,
@@ -48,11 +49,32 @@ impl Outbox {
         }
     }
 
+    /// Puts a barrier in front of all frames. `make` is told how many of them are elements of its channel.
+    pub(crate) fn overtake(&self, channel: ChannelId, make: impl FnOnce(u32) -> Result<EncodedFrame>) -> Result<()> {
+        {
+            let mut frames = self.frames.lock();
+            if frames.is_closed {
+                return Ok(());
+            }
+            let overtaken = frames.waiting.iter().filter(|frame| frame.is_element_of(channel)).count();
+            let frame = make(overtaken as u32)?;
+            frames.waiting.insert(0, frame);
+        }
+        self.filled.notify_one();
+        Ok(())
+    }
+
     /// The connection is over: drops what was not written.
     pub(crate) fn close(&self) {
         let mut frames = self.frames.lock();
         frames.is_closed = true;
         frames.waiting = Vec::new();
+    }
+
+    /// Everything that waits.
+    #[cfg(test)]
+    pub(crate) fn take_waiting(&self) -> Vec<EncodedFrame> {
+        std::mem::take(&mut self.frames.lock().waiting)
     }
 
     /// Writes frames as they come, until that fails.
@@ -175,7 +197,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::element::{ChannelId, Element, Payload};
+    use crate::element::{Element, Payload};
 
     fn frame(index: u32, length: usize) -> EncodedFrame {
         let data = vec![index as u8; length].into();

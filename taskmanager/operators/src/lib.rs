@@ -11,6 +11,7 @@
 //! - [`task`]: the head of a chain, as the executor sees it
 //! - [`exchange`]: the tail of a chain: from rows to channels
 //! - [`program`]: the whole job: a graph, and how to build each of its chains
+//! - [`snapshot`]: what a chain gives to a checkpoint and takes back; [`restore_check`]: whether it could
 //! - one module an operator: [`stateless`], [`timestamps`], [`reduce`], [`fold`], [`process`], [`window`], [`sink`], [`source`]
 
 pub mod context;
@@ -23,6 +24,7 @@ pub mod program;
 pub mod push;
 pub mod reduce;
 pub mod sink;
+pub mod restore_check;
 pub mod snapshot;
 pub mod source;
 pub mod stateless;
@@ -36,5 +38,6 @@ pub use key::KeyExtractor;
 pub use operator::{OpenContext, Operator, OperatorNode};
 pub use program::{AnyPush, EdgeFactory, NodeFactory, NodeTargets, Program};
 pub use push::{Control, Output, Push, SideOutputs};
-pub use snapshot::{RestoredState, TaskSnapshot};
+pub use restore_check::{RestoreEntry, RestoreOutcome, RestoreReport, check_restore};
+pub use snapshot::{HeldState, KeyedContents, ReleasedState, RestoredState, TaskSnapshot};
 pub use task::{SourceTask, Task};

@@ -11,7 +11,7 @@ use flott_network::Barrier;
 use flott_state::Checkpointed;
 
 use crate::push::{Control, Output, Push};
-use crate::snapshot::{RestoredState, TaskSnapshot};
+use crate::snapshot::{DeclaredState, RestoredState, TaskSnapshot};
 
 /// What an operator may use while it opens.
 pub struct OpenContext<'a> {
@@ -31,7 +31,12 @@ pub trait Operator<In: Data, Out: Data>: Send {
     /// Takes all rows of `batch`.
     fn process(&mut self, batch: &mut Batch<In>, out: &mut Output<Out>) -> Result<()>;
 
-    /// Declares state and takes back operator state. Keyed states that [`states`](Operator::states) shows are
+    /// Declares keyed states that the constructor did not. Has no other effect: it is also called only to list them.
+    fn declare(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Takes back operator state. Keyed states that [`states`](Operator::states) shows are
     /// restored right after.
     fn open(&mut self, cx: &mut OpenContext<'_>) -> Result<()> {
         let _ = cx;
@@ -183,6 +188,7 @@ impl<O, Out: Data> OperatorNode<O, Out> {
         let (operator, out, id) = (&mut self.operator, &mut self.out, self.id);
         match control {
             Control::Open(restored) => {
+                operator.declare()?;
                 operator.open(&mut OpenContext { operator: id, restored })?;
                 let mut known = Vec::new();
                 operator.states(&mut |state| {
@@ -191,6 +197,21 @@ impl<O, Out: Data> OperatorNode<O, Out> {
                 })?;
                 restored.check_keyed(id, &self.name, &known)?;
                 operator.restored()?;
+            }
+            Control::Declare(declared) => {
+                operator.declare()?;
+                operator.states(&mut |state| {
+                    declared.push(DeclaredState { operator: id, name: state.name().to_owned(), columns: state.columns() });
+                    Ok(())
+                })?;
+            }
+            Control::Release(released) => {
+                let mut states = Vec::new();
+                operator.states(&mut |state| {
+                    states.push((state.name().to_owned(), state.release(released.checkpoint)));
+                    Ok(())
+                })?;
+                released.add(id, states);
             }
             Control::Watermark(watermark) => {
                 operator.on_watermark(*watermark, out)?;
@@ -207,7 +228,13 @@ impl<O, Out: Data> OperatorNode<O, Out> {
                 })?;
             }
             Control::Drain(snapshot) => operator.states(&mut |state| snapshot.drain(id, state))?,
-            Control::Commit(checkpoint) => operator.commit(*checkpoint)?,
+            Control::Commit(checkpoint) => {
+                operator.states(&mut |state| {
+                    state.confirm(*checkpoint);
+                    Ok(())
+                })?;
+                operator.commit(*checkpoint)?;
+            }
             Control::EndOfInput => {
                 operator.on_watermark(WATERMARK_MAX, out)?;
                 operator.on_end(out)?;

@@ -71,7 +71,7 @@ pub trait ProcessFunction<In, Out>: Send {
 
 /// A function on the records of a key, with state and timers of that key.
 pub trait KeyedProcessFunction<K: Data + Eq, In, Out>: Send {
-    /// Declares its states.
+    /// Declares its states. It is also called where they are only listed, so it should do nothing else.
     fn open(&mut self, states: &mut KeyedStates<K>) -> Result<()> {
         let _ = states;
         Ok(())
@@ -282,9 +282,13 @@ where
         out.push(&mut self.buffer)
     }
 
+    fn declare(&mut self) -> Result<()> {
+        self.function.open(&mut self.states)
+    }
+
     fn open(&mut self, cx: &mut OpenContext<'_>) -> Result<()> {
         self.watermark = restored_watermark(cx)?;
-        self.function.open(&mut self.states)
+        Ok(())
     }
 
     fn states(&mut self, visit: StateVisitor<'_>) -> Result<()> {

@@ -7,12 +7,16 @@ use flott_core::time::Timestamp;
 use flott_core::{Batch, Data, Result};
 use flott_network::Barrier;
 
-use crate::snapshot::{RestoredState, TaskSnapshot};
+use crate::snapshot::{DeclaredState, ReleasedState, RestoredState, TaskSnapshot};
 
 /// Everything that is not a record.
 pub enum Control<'a> {
     /// The chain starts: declare state and take back what was saved.
     Open(&'a mut RestoredState),
+    /// Say which keyed states there are, without opening anything.
+    Declare(&'a mut Vec<DeclaredState>),
+    /// Take keyed state back to a checkpoint and give it away: the chain will not be used again.
+    Release(&'a mut ReleasedState),
     /// No record with a timestamp up to this one will follow.
     Watermark(Timestamp),
     /// No record will follow for a while; the watermark waits for others only.

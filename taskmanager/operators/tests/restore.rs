@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bytes::Bytes;
 use flott_checkpoint::OperatorState;
 use flott_control::CheckpointKind;
 use flott_core::config::Configuration;
@@ -19,9 +20,10 @@ use flott_operators::window::function::ProcessWindow;
 use flott_operators::window::session::SessionWindowOperator;
 use flott_operators::window::{WindowOptions, WindowTime};
 use flott_operators::{
-    Control, KeyExtractor, Operator, OperatorNode, Output, Push, RestoredState, SideOutputs, TaskContext, TaskSnapshot,
+    Control, KeyExtractor, KeyedContents, Operator, OperatorNode, Output, Push, RestoredState, SideOutputs, TaskContext,
+    TaskSnapshot,
 };
-use flott_state::{KeyedStates, SnapshotMode, TimeWindow, ValueState};
+use flott_state::{Freeze, KeyedStates, SnapshotMode, TimeWindow, ValueState};
 use proptest::prelude::*;
 
 const OPERATOR: OperatorId = OperatorId([7; 16]);
@@ -102,7 +104,7 @@ impl<In: Data> Bed<In> {
     }
 
     fn snapshot(&mut self, mode: SnapshotMode) -> Vec<OperatorState> {
-        let mut snapshot = TaskSnapshot::new(mode);
+        let mut snapshot = TaskSnapshot::new(Freeze { checkpoint: 1, mode, is_rewindable: true });
         let barrier = Barrier { checkpoint: 1, triggered_ms: 0, kind: CheckpointKind::Checkpoint };
         self.node.control(&mut Control::Barrier(&barrier, &mut snapshot)).unwrap();
         while snapshot.is_pending {
@@ -121,7 +123,8 @@ impl<In: Data> Bed<In> {
     fn restart(&mut self, mode: SnapshotMode) {
         let operator_states = self.snapshot(mode);
         self.node = (self.make)(Arc::clone(&self.log));
-        let mut restored = RestoredState::new(self.files.clone(), operator_states);
+        let files = self.files.iter().cloned().map(Bytes::from).collect();
+        let mut restored = RestoredState::new(vec![KeyedContents { files, states: Vec::new() }], operator_states);
         self.node.control(&mut Control::Open(&mut restored)).unwrap();
     }
 

@@ -14,6 +14,7 @@ use flott_core::ids::{CheckpointId, SubtaskId, VertexId};
 use flott_core::time::Timestamp;
 use flott_core::{Error, Result};
 use flott_network::{Barrier, Signal};
+use flott_operators::{HeldState, ReleasedState};
 
 use crate::panics::guard;
 use crate::subtask::{Report, Step, Subtask};
@@ -54,19 +55,27 @@ pub enum Order {
     },
     /// A checkpoint will not complete.
     Aborted(CheckpointId),
+    /// Stop, and give keyed state away as it was at this checkpoint.
+    Release(CheckpointId),
     /// Stop at once.
     Cancel,
 }
 
 /// What a slot tells its worker.
-#[derive(Debug)]
 pub enum SlotEvent {
     /// A subtask has something to tell.
     Report(SubtaskId, Report),
     /// The splits of a source.
     Discovered(VertexId, Vec<Vec<u8>>),
-    /// A subtask failed; the slot has stopped.
+    /// A subtask failed; the slot has stopped, and keeps its state until it is asked for it or cancelled.
     Failed(SubtaskId, Error),
+    /// The slot stopped, and this is its keyed state.
+    Released {
+        /// The checkpoint that it was taken back to.
+        checkpoint: CheckpointId,
+        /// What could be.
+        held: HeldState,
+    },
     /// The slot stopped because it was asked to, or all its subtasks finished.
     Stopped {
         /// Subtasks that had not finished.
@@ -128,25 +137,50 @@ fn run(
     events: &dyn Fn(SlotEvent),
 ) {
     let mut slot = Slot { subtasks: Vec::new(), events };
-    for (subtask, make) in makes {
-        match guard(make) {
-            Ok(made) => slot.subtasks.push(made),
-            Err(error) => return events(SlotEvent::Failed(subtask, error)),
+    let end = slot.make_all(makes).and_then(|()| slot.run(signal, orders)).unwrap_or_else(|(subtask, error)| {
+        events(SlotEvent::Failed(subtask, error));
+        await_end(orders)
+    });
+    match end {
+        End::Release(checkpoint) => {
+            let held = slot.release(checkpoint);
+            events(SlotEvent::Released { checkpoint, held });
         }
-    }
-    // Most downstream first: vertices are in topological order.
-    slot.subtasks.sort_by_key(|subtask| std::cmp::Reverse(subtask.cx.subtask.vertex));
-    match slot.run(signal, orders) {
-        Ok(()) => {
+        End::Stop => {
             let unfinished = slot.subtasks.iter().filter(|s| !s.is_finished()).map(|s| s.cx.subtask).collect();
             events(SlotEvent::Stopped { unfinished });
         }
-        Err((subtask, error)) => events(SlotEvent::Failed(subtask, error)),
+    }
+}
+
+/// How a slot ends.
+enum End {
+    Stop,
+    Release(CheckpointId),
+}
+
+/// What failed because of another worker still has its state, which the next generation may want.
+fn await_end(orders: &mpsc::Receiver<Order>) -> End {
+    loop {
+        match orders.recv() {
+            Ok(Order::Release(checkpoint)) => return End::Release(checkpoint),
+            Ok(Order::Cancel) | Err(_) => return End::Stop,
+            Ok(_) => {}
+        }
     }
 }
 
 impl Slot<'_> {
-    fn run(&mut self, signal: &Signal, orders: &mpsc::Receiver<Order>) -> Result<(), (SubtaskId, Error)> {
+    fn make_all(&mut self, makes: Vec<(SubtaskId, MakeSubtask)>) -> Result<(), (SubtaskId, Error)> {
+        for (subtask, make) in makes {
+            self.subtasks.push(guard(make).map_err(|error| (subtask, error))?);
+        }
+        // Most downstream first: vertices are in topological order.
+        self.subtasks.sort_by_key(|subtask| std::cmp::Reverse(subtask.cx.subtask.vertex));
+        Ok(())
+    }
+
+    fn run(&mut self, signal: &Signal, orders: &mpsc::Receiver<Order>) -> Result<End, (SubtaskId, Error)> {
         self.report();
         let timeout = self.subtasks.first().and_then(|subtask| subtask.cx.config.get(options::BUFFER_TIMEOUT).ok());
         let timeout = timeout.unwrap_or(Duration::from_millis(5));
@@ -154,14 +188,15 @@ impl Slot<'_> {
         let mut last_time: Timestamp = 0;
         loop {
             while let Ok(order) = orders.try_recv() {
-                if matches!(order, Order::Cancel) {
-                    return Ok(());
+                match order {
+                    Order::Cancel => return Ok(End::Stop),
+                    Order::Release(checkpoint) => return Ok(End::Release(checkpoint)),
+                    order => self.obey(&order)?,
                 }
-                self.obey(&order)?;
             }
             if self.subtasks.iter().all(Subtask::is_finished) {
                 self.report();
-                return Ok(());
+                return Ok(End::Stop);
             }
             let now = flott_env::now_ms();
             if now != last_time {
@@ -241,8 +276,21 @@ impl Slot<'_> {
                 subtask.aborted();
                 Ok(())
             }),
-            Order::Cancel => Ok(()),
+            Order::Cancel | Order::Release(_) => Ok(()),
         }
+    }
+
+    /// Takes the keyed state of all subtasks back to a checkpoint. A subtask that cannot give its own has none left:
+    /// the next generation reads it from files.
+    fn release(&mut self, checkpoint: CheckpointId) -> HeldState {
+        let mut released = ReleasedState::new(checkpoint);
+        for mut subtask in std::mem::take(&mut self.subtasks) {
+            let id = subtask.cx.subtask;
+            if let Err(error) = guard(|| subtask.release(&mut released)) {
+                tracing::warn!(subtask = %id, %error, "its state cannot be kept");
+            }
+        }
+        released.held
     }
 
     fn each(&mut self, mut act: impl FnMut(&mut Subtask) -> Result<()>) -> Result<(), (SubtaskId, Error)> {

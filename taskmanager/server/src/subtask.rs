@@ -6,16 +6,18 @@ use std::time::Duration;
 use flott_checkpoint::FileHandle;
 use flott_connector_spi::ReadStatus;
 use flott_control::CheckpointKind;
-use flott_core::Result;
+use flott_core::config::options;
 use flott_core::ids::CheckpointId;
 use flott_core::status::TaskStatus;
 use flott_core::time::Timestamp;
+use flott_core::{Result, ResultExt};
 use flott_network::{Barrier, Sender};
 use flott_operators::program::Head;
-use flott_operators::{Control, RestoredState, TaskContext, TaskSnapshot};
-use flott_state::SnapshotMode;
+use flott_operators::{Control, ReleasedState, RestoredState, TaskContext, TaskSnapshot};
+use flott_state::{Freeze, SnapshotMode};
 
-use crate::gate::{Input, InputGate};
+use crate::alignment::Overtaking;
+use crate::gate::{Input, InputGate, SavedChannels, Saving};
 use crate::upload::FinishedSnapshot;
 
 /// Entries of frozen state that are written between two steps: about half a millisecond.
@@ -28,7 +30,6 @@ const INPUTS_PER_STEP_MAX: usize = 16;
 const STEP_TIME_MAX: Duration = Duration::from_millis(2);
 
 /// What a subtask tells its worker.
-#[derive(Debug)]
 pub enum Report {
     /// Its state changed.
     Status(TaskStatus),
@@ -64,6 +65,8 @@ struct Chain {
 struct PendingSnapshot {
     barrier: Barrier,
     task: TaskSnapshot,
+    /// Whether the gate has to save what is in flight.
+    is_unaligned: bool,
     sync: Duration,
     alignment: Duration,
     began: Duration,
@@ -78,6 +81,9 @@ pub struct Subtask {
     outputs: Vec<Sender>,
     chain: Chain,
     snapshot: Option<PendingSnapshot>,
+    overtaking: Overtaking,
+    /// The barrier that was sent last if it keeps its place, and from when on it should not.
+    late_barrier: Option<(CheckpointId, Timestamp)>,
     reports: Vec<Report>,
     has_unflushed: bool,
     has_ended: bool,
@@ -86,6 +92,8 @@ pub struct Subtask {
     is_stopped: bool,
     no_more_splits: bool,
     has_requested_split: bool,
+    /// Whether its keyed state can be taken back to a checkpoint where it is.
+    is_rewindable: bool,
     /// When the chain wants to be called, in wall-clock milliseconds.
     next_time: Timestamp,
     /// When its source has something to read again.
@@ -105,7 +113,9 @@ impl Subtask {
         outputs: Vec<Sender>,
         chain: Option<Vec<FileHandle>>,
     ) -> Result<Self> {
-        let is_incremental = cx.config.get(flott_core::config::options::CHECKPOINT_INCREMENTAL)?;
+        let is_incremental = cx.config.get(options::CHECKPOINT_INCREMENTAL)?;
+        let is_rewindable = cx.config.get(options::RECOVERY_FROM_LOCAL)?;
+        let overtaking = Overtaking::of(&cx.config)?;
         let chain = Chain {
             needs_base: chain.is_none(),
             files: chain.unwrap_or_default(),
@@ -120,6 +130,8 @@ impl Subtask {
             outputs,
             chain,
             snapshot: None,
+            overtaking,
+            late_barrier: None,
             reports: Vec::new(),
             has_unflushed: false,
             has_ended: false,
@@ -127,6 +139,7 @@ impl Subtask {
             is_stopped: false,
             no_more_splits: false,
             has_requested_split: false,
+            is_rewindable,
             next_time: Timestamp::MAX,
             next_poll: 0,
             is_source_waiting: false,
@@ -151,8 +164,12 @@ impl Subtask {
 
     /// The wall-clock time at which it wants to be stepped even if nothing comes.
     pub fn next_deadline(&self) -> Timestamp {
+        if self.is_finished {
+            return Timestamp::MAX;
+        }
         let poll = if self.is_source() && !self.is_source_waiting { self.next_poll } else { Timestamp::MAX };
-        self.next_time.min(if self.is_stopped || self.has_ended { Timestamp::MAX } else { poll })
+        let barriers = self.late_barrier.map_or(Timestamp::MAX, |(_, due)| due).min(self.gate.next_due());
+        self.next_time.min(barriers).min(if self.is_stopped || self.has_ended { Timestamp::MAX } else { poll })
     }
 
     fn control(&mut self, mut control: Control<'_>) -> Result<()> {
@@ -164,9 +181,17 @@ impl Subtask {
 
     /// Opens the chain with what was saved.
     pub fn open(&mut self, mut restored: RestoredState) -> Result<()> {
+        let channels = std::mem::take(&mut restored.channels);
         self.control(Control::Open(&mut restored))?;
+        let in_flight = self.gate.restore(&channels, self.cx.key_groups(), self.cx.max_parallelism);
+        in_flight.with_context(|| format!("'{}'", self.cx.name))?;
         self.reports.push(Report::Status(TaskStatus::Running));
         Ok(())
+    }
+
+    /// Gives its keyed state away as it was at a checkpoint. It is of no use afterwards.
+    pub fn release(&mut self, released: &mut ReleasedState) -> Result<()> {
+        self.control(Control::Release(released))
     }
 
     /// Lists the splits of its source.
@@ -190,6 +215,9 @@ impl Subtask {
 
     /// Tells the chain the time.
     pub fn on_time(&mut self, now: Timestamp) -> Result<()> {
+        if let Some((checkpoint, _)) = self.late_barrier.take_if(|(_, due)| *due <= now) {
+            self.outputs.iter().try_for_each(|output| output.overtake(checkpoint))?;
+        }
         if self.is_finished || self.has_ended || self.is_stopped {
             self.next_time = Timestamp::MAX;
             return Ok(());
@@ -220,12 +248,16 @@ impl Subtask {
             return Ok(Step::Idle);
         }
         let mut step = if self.drain(DRAIN_ENTRIES_MAX)? { Step::Progress } else { Step::Idle };
+        if let Some(input) = self.gate.poll_barrier(now)? {
+            self.act(input)?;
+            step = Step::Progress;
+        }
         let until = flott_env::monotonic() + STEP_TIME_MAX;
         for _ in 0..INPUTS_PER_STEP_MAX {
             if !self.outputs.iter().all(Sender::is_writable) {
                 return Ok(if step == Step::Progress { step } else { Step::BackPressured });
             }
-            let progressed = if self.is_source() { self.poll_source(now)? } else { self.take_input()? };
+            let progressed = if self.is_source() { self.poll_source(now)? } else { self.take_input(now)? };
             if !progressed {
                 break;
             }
@@ -278,23 +310,28 @@ impl Subtask {
         }
     }
 
-    fn take_input(&mut self) -> Result<bool> {
-        let Some(input) = self.gate.poll() else { return Ok(false) };
+    fn take_input(&mut self, now: Timestamp) -> Result<bool> {
+        match self.gate.poll(now)? {
+            Some(input) => self.act(input).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    fn act(&mut self, input: Input) -> Result<()> {
         match input {
-            Input::Batch(payload) => {
-                let Head::Input(task) = &mut self.head else { return Ok(false) };
-                task.process(payload)?;
-            }
+            Input::Batch(payload) => match &mut self.head {
+                Head::Input(task) => task.process(payload),
+                Head::Source(_) => Ok(()),
+            },
             Input::Watermark(watermark) => {
                 self.cx.counters.watermark.set(watermark);
-                self.control(Control::Watermark(watermark))?;
+                self.control(Control::Watermark(watermark))
             }
-            Input::Idle => self.control(Control::Idle)?,
-            Input::Active => self.control(Control::Active)?,
-            Input::Barrier(barrier, alignment) => self.barrier(barrier, alignment)?,
-            Input::EndOfInput => self.end()?,
+            Input::Idle => self.control(Control::Idle),
+            Input::Active => self.control(Control::Active),
+            Input::Barrier { barrier, waited, is_unaligned } => self.barrier(barrier, waited, is_unaligned),
+            Input::EndOfInput => self.end(),
         }
-        Ok(true)
     }
 
     fn end(&mut self) -> Result<()> {
@@ -313,17 +350,22 @@ impl Subtask {
         if let CheckpointKind::Savepoint { stop: true, drain: true, .. } = barrier.kind {
             self.end()?;
         }
-        self.barrier(barrier, Duration::ZERO)
+        self.barrier(barrier, Duration::ZERO, false)
     }
 
-    fn barrier(&mut self, barrier: Barrier, alignment: Duration) -> Result<()> {
-        // The one before was given up if it is still being written: finish with it first.
-        while self.drain(usize::MAX)? {}
+    fn barrier(&mut self, barrier: Barrier, alignment: Duration, is_unaligned: bool) -> Result<()> {
+        self.finish_last()?;
         let began = flott_env::monotonic();
         let is_savepoint = matches!(barrier.kind, CheckpointKind::Savepoint { .. });
         let needs_base = is_savepoint || self.chain.needs_base || !self.chain.is_incremental || self.chain.is_long();
         let mode = if needs_base { SnapshotMode::Full } else { SnapshotMode::Incremental };
-        let mut task = TaskSnapshot::new(mode);
+        let freeze = Freeze { checkpoint: barrier.checkpoint, mode, is_rewindable: self.is_rewindable };
+        let mut task = TaskSnapshot::new(freeze);
+        // A checkpoint that is late already does not try to be aligned further down.
+        let due = self.overtaking.due_ms(&barrier);
+        task.overtakes = is_unaligned || due <= flott_env::now_ms();
+        let may_be_late = !task.overtakes && due < Timestamp::MAX;
+        self.late_barrier = may_be_late.then_some((barrier.checkpoint, due));
         self.chain.last = barrier.checkpoint;
         self.chain.needs_base = true;
         if let CheckpointKind::Savepoint { stop: true, .. } = barrier.kind {
@@ -332,44 +374,78 @@ impl Subtask {
         }
         self.control(Control::Barrier(&barrier, &mut task))?;
         self.has_unflushed = false;
-        self.cx.counters.state_bytes.set(i64::try_from(task.state_bytes).unwrap_or(i64::MAX));
+        self.cx.counters.state_bytes.set(i64::try_from(task.state_bytes()).unwrap_or(i64::MAX));
         let sync = flott_env::monotonic().saturating_sub(began);
-        self.snapshot = Some(PendingSnapshot { barrier, task, sync, alignment, began });
-        if self.snapshot.as_ref().is_some_and(|snapshot| !snapshot.task.is_pending) {
-            self.finish_snapshot();
+        let snapshot = PendingSnapshot { barrier, task, is_unaligned, sync, alignment, began };
+        if snapshot.task.is_pending || is_unaligned {
+            self.snapshot = Some(snapshot);
+        } else {
+            self.report_snapshot(snapshot, None);
         }
         Ok(())
     }
 
-    /// Writes frozen state; whether there was any left to write.
-    fn drain(&mut self, entries_max: usize) -> Result<bool> {
-        let Some(mut snapshot) = self.snapshot.take() else { return Ok(false) };
-        snapshot.task.entries_max = entries_max;
-        snapshot.task.is_pending = false;
-        self.control(Control::Drain(&mut snapshot.task))?;
-        let is_pending = snapshot.task.is_pending;
-        self.snapshot = Some(snapshot);
-        if !is_pending {
-            self.finish_snapshot();
+    /// The snapshot before was given up if it is still being written. Its keyed state is written to the end all the same;
+    /// what is in flight to it is not saved any more.
+    fn finish_last(&mut self) -> Result<()> {
+        let Some(mut snapshot) = self.snapshot.take() else { return Ok(()) };
+        while snapshot.task.is_pending {
+            self.write(&mut snapshot.task, usize::MAX)?;
         }
-        Ok(true)
+        if !snapshot.is_unaligned {
+            self.report_snapshot(snapshot, None);
+        }
+        Ok(())
     }
 
-    fn finish_snapshot(&mut self) {
-        let Some(snapshot) = self.snapshot.take() else { return };
-        let PendingSnapshot { barrier, task, sync, alignment, began } = snapshot;
+    /// Writes frozen state and saves what is in flight; whether that got on.
+    fn drain(&mut self, entries_max: usize) -> Result<bool> {
+        let Some(mut snapshot) = self.snapshot.take() else { return Ok(false) };
+        let mut has_written = snapshot.task.is_pending;
+        if snapshot.task.is_pending {
+            self.write(&mut snapshot.task, entries_max)?;
+        }
+        let mut saving = Saving::Complete(None);
+        if snapshot.is_unaligned {
+            has_written |= self.gate.save(entries_max as u64)?;
+            if !snapshot.task.is_pending {
+                saving = self.gate.take_saved(snapshot.barrier.checkpoint);
+            }
+        }
+        match saving {
+            Saving::Complete(channels) if !snapshot.task.is_pending => {
+                self.report_snapshot(snapshot, channels);
+                return Ok(true);
+            }
+            Saving::Complete(_) | Saving::Pending => self.snapshot = Some(snapshot),
+            Saving::GivenUp => {}
+        }
+        Ok(has_written)
+    }
+
+    fn write(&mut self, task: &mut TaskSnapshot, entries_max: usize) -> Result<()> {
+        task.entries_max = entries_max;
+        task.is_pending = false;
+        self.control(Control::Drain(task))
+    }
+
+    fn report_snapshot(&mut self, snapshot: PendingSnapshot, channels: Option<SavedChannels>) {
+        let PendingSnapshot { barrier, task, is_unaligned: _, sync, alignment, began } = snapshot;
         let savepoint_dir = match barrier.kind {
             CheckpointKind::Savepoint { dir, .. } => Some(dir),
             CheckpointKind::Checkpoint | CheckpointKind::Final => None,
         };
-        let is_base = task.mode == SnapshotMode::Full;
+        let is_base = task.is_full();
         self.reports.push(Report::Snapshot(Box::new(FinishedSnapshot {
             subtask: self.cx.subtask,
             checkpoint: barrier.checkpoint,
             chain: if is_base { Vec::new() } else { self.chain.files.clone() },
             bytes: if task.writer.is_empty() { Vec::new() } else { task.writer.into_bytes() },
             keyed_operators: task.keyed_operators.into_iter().collect(),
+            keyed_states: task.keyed_states,
+            columns: task.columns,
             operator_states: task.operator_states,
+            channels,
             savepoint_dir,
             sync,
             alignment,
@@ -415,3 +491,6 @@ impl Chain {
         changed > base.bytes || changes.len() >= 64
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,28 +1,36 @@
 //! A worker: the subtasks of one job that one TaskManager runs.
 //!
 //! It has a session of its own to the JobManager and obeys it. When the session ends, so does the
-//! worker: whoever restarts the job starts a new one, with a new generation.
+//! worker. It can serve several generations of the job one after the other: told to continue, it stops its
+//! subtasks, takes their keyed state back to the checkpoint that the next generation starts from, and keeps it
+//! for the subtasks that it is given next. Events of an earlier generation's slots and uploads are dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use flott_checkpoint::assign::channel_inputs;
+use flott_checkpoint::manifest::ChannelInput;
 use flott_checkpoint::{FileHandle, Store, SubtaskSnapshot};
 use flott_connector_spi::Waker;
 use flott_control::{CheckpointKind, Down, ExecutionId, JobDeployment, TaskDeployment, Up};
 use flott_core::config::{Configuration, options};
-use flott_core::ids::{CheckpointId, SubtaskId, TaskManagerId};
+use flott_core::ids::{CheckpointId, Generation, OperatorId, SubtaskId, TaskManagerId};
 use flott_core::status::TaskStatus;
-use flott_core::{Error, Result, ResultExt};
-use flott_graph::Partitioning;
-use flott_network::{Barrier, ChannelId, DataPlane, Options, Receiver, Sender, Signal, local_channel};
-use flott_operators::{Program, RestoredState, TaskContext};
+use flott_core::key_group::range_of;
+use flott_core::{Error, ErrorKind, Result, ResultExt};
+use flott_graph::{JobGraph, Partitioning};
+use flott_network::{Barrier, ChannelId, DataPlane, Options, Sender, Signal, local_channel};
+use flott_operators::program::Head;
+use flott_operators::{HeldState, Program, RestoredState, TaskContext};
 use flott_proto::Session;
 use flott_telemetry::TaskCounters;
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
-use crate::gate::InputGate;
+use crate::alignment::Overtaking;
+use crate::gate::{InputChannel, InputGate, Records};
 use crate::slot::{MakeSubtask, Order, SlotEvent, SlotHandle};
 use crate::subtask::{Report, Subtask};
 use crate::supervisor::{JobManagerLink, data_hosts};
@@ -49,43 +57,25 @@ pub struct WorkerOptions {
 
 /// Something that happened in the worker.
 enum Event {
-    Slot(SlotEvent),
+    Slot(u32, SlotEvent),
     Restored(Result<Vec<RestoredState>>),
     Uploaded { subtask: SubtaskId, checkpoint: CheckpointId, result: Result<SubtaskSnapshot> },
+    ConnectionLost(Error),
 }
 
 /// Runs a worker until its session ends.
 pub async fn run_worker(options: WorkerOptions) -> Result<()> {
-    let config = &options.config;
-    let patience = config.get(options::HEARTBEAT_TIMEOUT)?;
-    let (bind, host) = data_hosts(config)?;
-    let plane = if options.has_peers {
-        let network = Options {
-            capacity_bytes: config.get(options::CHANNEL_BYTES)?,
-            compression: config.get(options::NETWORK_COMPRESSION)?,
-        };
-        let io = tokio::runtime::Handle::current();
-        let plane = DataPlane::bind(&format!("{bind}:0"), options.execution, &io, network);
-        Some(plane.context(options::TASKMANAGER_BIND_HOST.key)?)
-    } else {
-        None
-    };
-    let data_address = plane.as_ref().map_or_else(String::new, |plane| format!("{host}:{}", plane.local_addr().port()));
+    let patience = options.config.get(options::HEARTBEAT_TIMEOUT)?;
+    let (events, mut received) = mpsc::channel(EVENTS_MAX);
+    let (plane, data_address) = bind(&options, options.execution, &events)?;
     let register =
         Up::RegisterWorker { execution: options.execution, task_manager: options.task_manager.clone(), data_address };
     let Session { up, mut down } = options.link.connect(register).await?;
-    let (events, mut received) = mpsc::channel(EVENTS_MAX);
-    let failure = plane.as_ref().map(DataPlane::failure);
-    let failure = async {
-        match failure {
-            Some(failure) => failure.await,
-            None => std::future::pending().await,
-        }
-    };
-    tokio::pin!(failure);
     let mut worker = Worker {
-        program: options.program,
+        graph: options.program.job_graph.clone(),
+        program: Arc::clone(&options.program),
         execution: options.execution,
+        options,
         plane,
         up,
         events,
@@ -96,6 +86,8 @@ pub async fn run_worker(options: WorkerOptions) -> Result<()> {
         slot_of: BTreeMap::new(),
         counters: BTreeMap::new(),
         savepoints: BTreeSet::new(),
+        releasing: None,
+        held: Default::default(),
         has_failed: false,
     };
     let mut heartbeat = tokio::time::interval(Duration::from_millis(500));
@@ -115,8 +107,11 @@ pub async fn run_worker(options: WorkerOptions) -> Result<()> {
                 Some(message) => worker.obey(message).await,
                 None => return Ok(()),
             },
-            Some(event) = received.recv() => worker.on_event(event).await,
-            failure = &mut failure, if !worker.has_failed => worker.on_network_failure(failure.error).await,
+            Some((generation, event)) = received.recv() => match generation == worker.execution.generation {
+                true => worker.on_event(event).await,
+                // Keyed state that is given away is all that a generation leaves to the next.
+                false => worker.on_stale_event(event).await,
+            },
             _ = heartbeat.tick() => worker.heartbeat(),
         };
         if outcome.is_err() {
@@ -130,11 +125,14 @@ pub async fn run_worker(options: WorkerOptions) -> Result<()> {
 struct SessionClosed;
 
 struct Worker {
+    options: WorkerOptions,
     program: Arc<Program>,
+    /// The program's graph, with the parallelism of this execution.
+    graph: JobGraph,
     execution: ExecutionId,
     plane: Option<DataPlane>,
     up: mpsc::Sender<Up>,
-    events: mpsc::Sender<Event>,
+    events: mpsc::Sender<(Generation, Event)>,
     store: Store,
     deployment: Option<JobDeployment>,
     checkpoint_dir: String,
@@ -143,7 +141,40 @@ struct Worker {
     counters: BTreeMap<SubtaskId, Arc<TaskCounters>>,
     /// Checkpoints under way that are savepoints.
     savepoints: BTreeSet<CheckpointId>,
+    /// The slots of the generation before that have not given their state away, while that is waited for.
+    releasing: Option<BTreeMap<u32, SlotHandle>>,
+    /// The checkpoint that this generation starts from, and keyed state as it was at it. Nobody shares it: the lock
+    /// only says so to the compiler.
+    held: (Option<CheckpointId>, Mutex<HeldState>),
     has_failed: bool,
+}
+
+/// Listens for data of an execution, if it may have other workers. Returns the address to be told to them.
+fn bind(
+    options: &WorkerOptions,
+    execution: ExecutionId,
+    events: &mpsc::Sender<(Generation, Event)>,
+) -> Result<(Option<DataPlane>, String)> {
+    if !options.has_peers {
+        return Ok((None, String::new()));
+    }
+    let config = &options.config;
+    let (bind, host) = data_hosts(config)?;
+    let network = Options {
+        capacity_bytes: config.get(options::CHANNEL_BYTES)?,
+        compression: config.get(options::NETWORK_COMPRESSION)?,
+    };
+    let io = tokio::runtime::Handle::current();
+    let plane = DataPlane::bind(&format!("{bind}:0"), execution, &io, network);
+    let plane = plane.context(options::TASKMANAGER_BIND_HOST.key)?;
+    let (failure, events) = (plane.failure(), events.clone());
+    flott_env::spawn(async move {
+        // A worker that is gone has no connections.
+        let event = Event::ConnectionLost(failure.await.error);
+        let _ = events.send((execution.generation, event)).await;
+    });
+    let address = format!("{host}:{}", plane.local_addr().port());
+    Ok((Some(plane), address))
 }
 
 impl Worker {
@@ -172,6 +203,11 @@ impl Worker {
     async fn obey(&mut self, message: Down) -> Result<(), SessionClosed> {
         tracing::trace!(?message, "from the JobManager");
         match message {
+            Down::Continue { execution, checkpoint }
+                if execution.job == self.execution.job && execution.generation > self.execution.generation =>
+            {
+                self.leave_generation(execution, checkpoint).await
+            }
             Down::Deploy { execution, deployment } if execution == self.execution => self.deploy(deployment).await,
             Down::DiscoverSplits { execution, vertex } if execution == self.execution => {
                 if let Some(slot) = self.slot(SubtaskId { vertex, index: 0 }) {
@@ -223,26 +259,96 @@ impl Worker {
             self.status(task.subtask, TaskStatus::Initializing, None).await?;
         }
         let first = deployment.tasks.first().map_or(SubtaskId { vertex: 0, index: 0 }, |task| task.subtask);
-        let description = self.program.job_graph.describe();
+        let parallelism: Vec<u32> = deployment.placement.iter().map(|workers| workers.len() as u32).collect();
+        self.graph = self.program.job_graph.with_parallelism(&parallelism);
+        let description = self.graph.describe();
         if deployment.graph != description {
             let error = flott_graph::difference(&deployment.graph, &description);
             return self.fail(first, error).await;
         }
-        let restores: Vec<_> = deployment.tasks.iter().map(|task| task.restore.clone()).collect();
-        self.deployment = Some(deployment);
-        let (store, events) = (self.store.clone(), self.events.clone());
-        flott_env::spawn(async move {
-            let fetches = restores.iter().map(|restore| async {
+        let mut fetches = Vec::with_capacity(deployment.tasks.len());
+        for TaskDeployment { subtask, restore, .. } in &deployment.tasks {
+            let vertex = &self.graph.vertices[subtask.vertex as usize];
+            let operators: Vec<_> = vertex.operators.iter().map(|operator| operator.id).collect();
+            let range = range_of(vertex.parallelism, subtask.index, vertex.max_parallelism);
+            let (store, restore, held) = (self.store.clone(), restore.clone(), self.held.1.get_mut().take(&operators, range));
+            fetches.push(async move {
                 match restore {
-                    Some(restore) => restore::fetch(&store, restore).await,
+                    Some(restore) => restore::fetch(&store, &restore, range, held).await,
                     None => Ok(RestoredState::default()),
                 }
             });
+        }
+        // What nobody here goes on with is somebody else's now.
+        self.held = Default::default();
+        self.deployment = Some(deployment);
+        let (generation, events) = (self.execution.generation, self.events.clone());
+        flott_env::spawn(async move {
             let restored = futures::future::try_join_all(fetches).await;
             // A worker that is gone needs no state.
-            let _ = events.send(Event::Restored(restored)).await;
+            let _ = events.send((generation, Event::Restored(restored))).await;
         });
         Ok(())
+    }
+
+    /// Another generation begins, from `checkpoint`.
+    async fn leave_generation(
+        &mut self,
+        execution: ExecutionId,
+        checkpoint: Option<CheckpointId>,
+    ) -> Result<(), SessionClosed> {
+        self.execution = execution;
+        self.deployment = None;
+        self.slot_of.clear();
+        self.counters.clear();
+        self.savepoints.clear();
+        if self.held.0 != checkpoint {
+            self.held = (checkpoint, Mutex::default());
+        }
+        self.has_failed = false;
+        // Slots that were asked before are asked again: they have ended, or are about to.
+        let mut slots = self.releasing.take().unwrap_or_default();
+        slots.extend(std::mem::take(&mut self.slots));
+        match checkpoint {
+            Some(checkpoint) => slots.values().for_each(|slot| slot.order(Order::Release(checkpoint))),
+            None => slots.clear(),
+        }
+        self.releasing = Some(slots);
+        self.enter_generation().await
+    }
+
+    /// Registers for the new generation once all slots of the one before have stopped.
+    async fn enter_generation(&mut self) -> Result<(), SessionClosed> {
+        if self.releasing.as_ref().is_none_or(|slots| !slots.is_empty()) {
+            return Ok(());
+        }
+        self.releasing = None;
+        match bind(&self.options, self.execution, &self.events) {
+            Ok((plane, data_address)) => {
+                self.plane = plane;
+                let task_manager = self.options.task_manager.clone();
+                self.tell(Up::RegisterWorker { execution: self.execution, task_manager, data_address }).await
+            }
+            // Without a data plane it is of no use: its end tells the JobManager.
+            Err(error) => {
+                tracing::error!(%error, "cannot listen for data");
+                Err(SessionClosed)
+            }
+        }
+    }
+
+    async fn on_stale_event(&mut self, event: Event) -> Result<(), SessionClosed> {
+        let (Event::Slot(number, event), Some(releasing)) = (event, &mut self.releasing) else { return Ok(()) };
+        match event {
+            SlotEvent::Released { checkpoint, held } if self.held.0 == Some(checkpoint) => {
+                self.held.1.get_mut().extend(held);
+            }
+            SlotEvent::Released { .. } => {}
+            SlotEvent::Stopped { .. } => {}
+            _ => return Ok(()),
+        }
+        releasing.remove(&number);
+        self.enter_generation().await
     }
 
     async fn on_event(&mut self, event: Event) -> Result<(), SessionClosed> {
@@ -259,37 +365,41 @@ impl Worker {
                 let first = self.deployment.take().and_then(|deployment| deployment.tasks.first().map(|t| t.subtask));
                 self.fail(first.unwrap_or(SubtaskId { vertex: 0, index: 0 }), error).await
             }
-            Event::Slot(SlotEvent::Report(subtask, Report::Status(status))) => {
+            Event::Slot(_, SlotEvent::Report(subtask, Report::Status(status))) => {
                 if matches!(status, TaskStatus::Finishing | TaskStatus::Finished) {
                     // The last figures come before the end.
                     self.heartbeat()?;
                 }
                 self.status(subtask, status, None).await
             }
-            Event::Slot(SlotEvent::Report(subtask, Report::RequestSplit)) => {
+            Event::Slot(_, SlotEvent::Report(subtask, Report::RequestSplit)) => {
                 self.tell(Up::RequestSplit { execution: self.execution, subtask }).await
             }
-            Event::Slot(SlotEvent::Report(subtask, Report::Snapshot(snapshot))) => {
-                let (store, events) = (self.store.clone(), self.events.clone());
-                let (checkpoint, dir) = (snapshot.checkpoint, self.checkpoint_dir.clone());
+            Event::Slot(_, SlotEvent::Report(subtask, Report::Snapshot(snapshot))) => {
+                let (store, events, program) = (self.store.clone(), self.events.clone(), Arc::clone(&self.program));
+                let (checkpoint, dir, generation) =
+                    (snapshot.checkpoint, self.checkpoint_dir.clone(), self.execution.generation);
                 flott_env::spawn(async move {
-                    let result = upload::upload(&store, &dir, *snapshot).await;
+                    let result = upload::upload(&store, &program.job_graph, &dir, *snapshot).await;
                     // A worker that is gone acknowledges nothing.
-                    let _ = events.send(Event::Uploaded { subtask, checkpoint, result }).await;
+                    let _ = events.send((generation, Event::Uploaded { subtask, checkpoint, result })).await;
                 });
                 Ok(())
             }
-            Event::Slot(SlotEvent::Discovered(vertex, splits)) => {
+            Event::Slot(_, SlotEvent::Discovered(vertex, splits)) => {
                 self.tell(Up::SplitsDiscovered { execution: self.execution, vertex, splits }).await
             }
-            Event::Slot(SlotEvent::Failed(subtask, error)) => self.fail(subtask, error).await,
-            Event::Slot(SlotEvent::Stopped { unfinished }) => {
+            Event::Slot(_, SlotEvent::Failed(subtask, error)) => self.on_failure(subtask, error).await,
+            Event::Slot(_, SlotEvent::Released { .. }) => Ok(()),
+            Event::Slot(number, SlotEvent::Stopped { unfinished }) => {
+                self.slots.remove(&number);
                 for subtask in unfinished {
                     self.status(subtask, TaskStatus::Canceled, None).await?;
                 }
                 Ok(())
             }
             Event::Uploaded { subtask, checkpoint, result } => self.on_uploaded(subtask, checkpoint, result).await,
+            Event::ConnectionLost(error) => self.on_connection_lost(error).await,
         }
     }
 
@@ -312,9 +422,21 @@ impl Worker {
         }
     }
 
-    async fn on_network_failure(&mut self, error: Error) -> Result<(), SessionClosed> {
-        let first = self.slot_of.keys().next().copied().unwrap_or(SubtaskId { vertex: 0, index: 0 });
-        self.fail(first, error).await
+    /// What fails because its channel to another worker is closed is sound itself: its state is kept where it is.
+    async fn on_failure(&mut self, subtask: SubtaskId, error: Error) -> Result<(), SessionClosed> {
+        let lost = self.plane.as_ref().and_then(DataPlane::failed).filter(|_| error.kind == ErrorKind::System);
+        match lost {
+            Some(failure) => self.on_connection_lost(failure.error).await,
+            None => self.fail(subtask, error).await,
+        }
+    }
+
+    async fn on_connection_lost(&mut self, error: Error) -> Result<(), SessionClosed> {
+        if std::mem::replace(&mut self.has_failed, true) {
+            return Ok(());
+        }
+        tracing::warn!(%error, "a connection to another worker was lost");
+        self.tell(Up::ConnectionLost { execution: self.execution, error }).await
     }
 
     async fn fail(&mut self, subtask: SubtaskId, error: Error) -> Result<(), SessionClosed> {
@@ -337,7 +459,9 @@ impl Worker {
         }
         let mut channels = self.channels(&deployment, &signals)?;
         let mut tasks_by_slot: BTreeMap<u32, Vec<PreparedTask>> = BTreeMap::new();
-        for (task, restored) in deployment.tasks.iter().zip(restored) {
+        for (task, mut restored) in deployment.tasks.iter().zip(restored) {
+            let is_rewindable = deployment.config.get(options::RECOVERY_FROM_LOCAL)?;
+            restored.rewindable_from = task.restore.as_ref().filter(|_| is_rewindable).map(|r| r.checkpoint);
             let signal = signals[&task.slot].clone();
             let prepared = self.prepare(task, &deployment, restored, &mut channels, signal);
             tasks_by_slot.entry(task.slot).or_default().push(prepared);
@@ -349,10 +473,10 @@ impl Worker {
                 (subtask, make)
             });
             let makes = makes.collect();
-            let events = self.events.clone();
+            let (events, generation) = (self.events.clone(), self.execution.generation);
             let handle = SlotHandle::start(number, signals[&number].clone(), makes, move |event| {
                 // The slot waits while the worker is busy; a worker that is gone hears nothing.
-                let _ = events.blocking_send(Event::Slot(event));
+                let _ = events.blocking_send((generation, Event::Slot(number, event)));
             })?;
             self.slots.insert(number, handle);
         }
@@ -367,7 +491,7 @@ impl Worker {
         channels: &mut Channels,
         signal: Signal,
     ) -> PreparedTask {
-        let vertex = &self.program.job_graph.vertices[task.subtask.vertex as usize];
+        let vertex = &self.graph.vertices[task.subtask.vertex as usize];
         let counters = Arc::new(TaskCounters::default());
         self.counters.insert(task.subtask, Arc::clone(&counters));
         let woken = Arc::new(AtomicBool::new(false));
@@ -392,6 +516,8 @@ impl Worker {
         PreparedTask {
             senders: channels.senders.remove(&task.subtask).unwrap_or_default(),
             receivers: channels.receivers.remove(&task.subtask).unwrap_or_default(),
+            inputs: channel_inputs(&self.graph, task.subtask.vertex),
+            operator: vertex.operators[0].id,
             chain: task.restore.as_ref().and_then(|restore| continued_chain(restore, &deployment.checkpoint_dir)),
             restored,
             cx,
@@ -400,13 +526,15 @@ impl Worker {
 
     /// Makes the ends of all channels that begin or end here.
     fn channels(&self, deployment: &JobDeployment, signals: &BTreeMap<u32, Signal>) -> Result<Channels> {
-        let graph = &self.program.job_graph;
+        let graph = &self.graph;
         let capacity = deployment.config.get(options::CHANNEL_BYTES)?;
+        let overtaking = Overtaking::of(&deployment.config)?;
         let mut channels = Channels::default();
         let signal_of = |subtask: SubtaskId| self.slot_of.get(&subtask).map(|slot| signals[slot].clone());
         for (index, edge) in graph.edges.iter().enumerate() {
             let senders = graph.vertices[edge.source as usize].parallelism;
             let receivers = graph.vertices[edge.target as usize].parallelism;
+            let overtakes = overtaking.allows(edge.partitioning);
             for from in 0..senders {
                 for to in 0..receivers {
                     if edge.partitioning == Partitioning::Forward && from != to {
@@ -428,10 +556,13 @@ impl Worker {
                         (None, None) => (None, None),
                     };
                     if let Some(sender) = sender {
+                        let sender = if overtakes { sender.with_overtaking() } else { sender };
                         channels.senders.entry(source).or_default().entry(index).or_default().push(sender);
                     }
                     if let Some(receiver) = receiver {
-                        channels.receivers.entry(target).or_default().push(receiver);
+                        let is_keyed = edge.partitioning == Partitioning::Hash;
+                        let channel = InputChannel { receiver, is_keyed, is_ordered: !overtakes };
+                        channels.receivers.entry(target).or_default().push(channel);
                     }
                 }
             }
@@ -457,14 +588,17 @@ impl Worker {
 #[derive(Default)]
 struct Channels {
     senders: BTreeMap<SubtaskId, BTreeMap<usize, Vec<Sender>>>,
-    receivers: BTreeMap<SubtaskId, Vec<Receiver>>,
+    receivers: BTreeMap<SubtaskId, Vec<InputChannel>>,
 }
 
 /// Everything that a subtask is built from, on its way to the slot's thread.
 struct PreparedTask {
     cx: TaskContext,
     senders: BTreeMap<usize, Vec<Sender>>,
-    receivers: Vec<Receiver>,
+    receivers: Vec<InputChannel>,
+    inputs: Vec<ChannelInput>,
+    /// The first operator of the chain.
+    operator: OperatorId,
     restored: RestoredState,
     chain: Option<Vec<FileHandle>>,
 }
@@ -473,7 +607,11 @@ impl PreparedTask {
     fn build(mut self, program: &Program) -> Result<Subtask> {
         let outputs = self.senders.values().flatten().cloned().collect();
         let head = program.build(self.cx.subtask.vertex, &self.cx, &mut self.senders)?;
-        let gate = InputGate::new(self.receivers);
+        let records = match &head {
+            Head::Input(task) => Some(Records { operator: self.operator, inputs: self.inputs, codec: task.codec() }),
+            Head::Source(_) => None,
+        };
+        let gate = InputGate::new(self.receivers, records, Overtaking::of(&self.cx.config)?);
         let mut subtask = Subtask::new(self.cx, head, gate, outputs, self.chain)?;
         subtask.open(self.restored)?;
         Ok(subtask)
@@ -484,7 +622,7 @@ impl PreparedTask {
 /// this job. Files of a savepoint are the user's and may go any time.
 fn continued_chain(restore: &flott_checkpoint::TaskRestore, checkpoint_dir: &str) -> Option<Vec<FileHandle>> {
     let (job_dir, _) = checkpoint_dir.rsplit_once('/')?;
-    let files = restore.keyed_files.first().filter(|_| restore.is_same_range)?;
+    let source = restore.keyed.first().filter(|source| restore.is_same_range && !source.files.is_empty())?;
     let is_ours = |file: &FileHandle| file.path.strip_prefix(job_dir).is_some_and(|rest| rest.starts_with('/'));
-    files.iter().all(is_ours).then(|| files.clone())
+    source.files.iter().all(is_ours).then(|| source.files.clone())
 }

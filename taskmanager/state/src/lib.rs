@@ -10,23 +10,27 @@
 //! ```
 //! use flott_core::hash::stable_hash;
 //! use flott_core::key_group::range_of;
-//! use flott_state::{Checkpointed, KeyedTable, SnapshotMode, SnapshotWriter};
+//! use flott_state::{Checkpointed, Freeze, KeyedTable, SnapshotMode, SnapshotWriter};
 //!
 //! let mut counts: KeyedTable<String, (), u64> = KeyedTable::new("counts", range_of(1, 0, 128), 128);
 //! let key = "apple".to_owned();
 //! *counts.get_or_insert_with(stable_hash(&key), &key, (), || 0) += 1;
 //!
 //! let mut snapshot = SnapshotWriter::default();
-//! counts.freeze(SnapshotMode::Full);
+//! counts.freeze(Freeze { checkpoint: 1, mode: SnapshotMode::Full, is_rewindable: true });
 //! *counts.get_mut(stable_hash(&key), &key, &()).unwrap() += 1; // after the barrier
 //! while !counts.drain(1000, &mut snapshot).unwrap() {}
 //! ```
 //!
 //! - [`table`]: the table and its change tracking
+//! - [`cold`]: entries on disk, for state that does not fit into memory
+//! - [`columns`]: its entries as rows of a table, for savepoints
 //! - [`snapshot`]: the binary form of a subtask's keyed state
 //! - [`time_index`]: which entries are due when
 //! - [`registry`]: the states of a user's function, by name
 
+pub mod cold;
+pub mod columns;
 pub mod registry;
 pub mod snapshot;
 pub mod table;
@@ -34,7 +38,8 @@ pub mod time_index;
 mod window;
 
 pub use registry::{Keyed, KeyedStates, ListState, MapState, ValueState};
-pub use snapshot::{Checkpointed, Section, SectionKind, SnapshotMode, SnapshotReader, SnapshotWriter};
+pub use columns::{Compatibility, StateColumns};
+pub use snapshot::{Checkpointed, Freeze, GroupState, Section, SectionKind, SnapshotMode, SnapshotReader, SnapshotWriter};
 pub use table::{KeyedTable, Namespace};
 pub use time_index::TimeIndex;
 pub use window::TimeWindow;

@@ -10,10 +10,16 @@
 //! [`flott_core::codec`]. A base section replaces what is known of its key group, a change section
 //! is applied to it in order. The file's length and SHA-256 stand in the checkpoint's manifest.
 
+use std::any::Any;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
 use flott_core::codec::{self, Decoder};
-use flott_core::ids::OperatorId;
+use flott_core::ids::{CheckpointId, OperatorId};
 use flott_core::key_group::KeyGroup;
 use flott_core::{Error, Result};
+
+use crate::columns::StateColumns;
 
 const MAGIC: &[u8; 8] = b"FLOTTST1";
 
@@ -25,6 +31,21 @@ pub enum SnapshotMode {
     /// What changed since the last snapshot.
     Incremental,
 }
+
+/// What a snapshot is taken for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Freeze {
+    /// The checkpoint.
+    pub checkpoint: CheckpointId,
+    /// How much it holds.
+    pub mode: SnapshotMode,
+    /// Whether what changes from here on is remembered, so that the state can be taken back to this point.
+    pub is_rewindable: bool,
+}
+
+/// The entries of one key group, on their way from one table to another in the same process. Only a table with
+/// the same types can take them.
+pub type GroupState = Box<dyn Any + Send>;
 
 /// What a section holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,13 +63,37 @@ pub trait Checkpointed: Send {
 
     /// Starts a snapshot of the state as it is now, in time that does not depend on its size. The one before must
     /// have been drained.
-    fn freeze(&mut self, mode: SnapshotMode);
+    fn freeze(&mut self, freeze: Freeze);
 
     /// Writes about `entries_max` entries of the frozen state; true when all are written.
     fn drain(&mut self, entries_max: usize, out: &mut SnapshotWriter) -> Result<bool>;
 
+    /// The checkpoint is durable: the state will never be taken back to a point before it.
+    fn confirm(&mut self, checkpoint: CheckpointId);
+
     /// Adds what an earlier snapshot held for one of its key groups.
     fn restore(&mut self, section: &Section<'_>) -> Result<()>;
+
+    /// Adds rows of a savepoint's table, which were written under `schema`; those of key groups that `is_wanted`
+    /// refuses, or that it does not own, are passed over.
+    fn restore_rows(&mut self, schema: &str, rows: &RecordBatch, is_wanted: &dyn Fn(KeyGroup) -> bool) -> Result<()>;
+
+    /// Everything that it had at `checkpoint` is restored: what changes from here on is remembered, so that the state
+    /// can be taken back to it. Called before anything changes.
+    fn rewindable_from(&mut self, checkpoint: CheckpointId);
+
+    /// Takes the state back to where it was at `checkpoint`, and gives it away by key group. Key groups of which that
+    /// is not known any more are left out. The state is empty afterwards.
+    fn release(&mut self, checkpoint: CheckpointId) -> Vec<(KeyGroup, GroupState)>;
+
+    /// Takes the entries of one of its key groups that another table of the same state released.
+    fn adopt(&mut self, group: KeyGroup, entries: GroupState) -> Result<()>;
+
+    /// The columns of its entries.
+    fn columns(&self) -> Arc<dyn StateColumns>;
+
+    /// How many entries it has.
+    fn rows(&self) -> u64;
 
     /// Whether it owns this key group.
     fn owns(&self, group: KeyGroup) -> bool;

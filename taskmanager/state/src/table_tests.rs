@@ -4,7 +4,7 @@ use flott_core::key_group::range_of;
 use proptest::prelude::*;
 
 use super::*;
-use crate::snapshot::SnapshotReader;
+use crate::snapshot::{Checkpointed, Freeze, SectionKind, SnapshotMode, SnapshotReader, SnapshotWriter};
 
 type Table = KeyedTable<u16, i64, u32>;
 type Content = BTreeMap<(u16, i64), u32>;
@@ -15,6 +15,10 @@ fn table() -> Table {
 
 fn content(table: &Table) -> Content {
     table.iter().map(|(key, namespace, value)| ((*key, *namespace), *value)).collect()
+}
+
+fn freeze(mode: SnapshotMode) -> Freeze {
+    Freeze { checkpoint: 1, mode, is_rewindable: false }
 }
 
 fn restore(files: &[Vec<u8>]) -> Table {
@@ -51,19 +55,34 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// How many entries the sections of a file have.
+fn entries(file: &[u8]) -> u64 {
+    let mut reader = SnapshotReader::new(file).unwrap();
+    let mut entries = 0;
+    while let Some(section) = reader.next_section().unwrap() {
+        entries += section.entries;
+    }
+    entries
+}
+
 proptest! {
     /// Whatever happens between a freeze and its last drain, the snapshot holds the state at the
-    /// freeze, and a base with all its changes restores it.
+    /// freeze, and a base with all its changes restores it. A base has each entry once.
     #[test]
     fn a_snapshot_is_the_state_at_its_freeze(steps in prop::collection::vec(step(), 1..400)) {
         let mut table = table();
         let mut model: Content = BTreeMap::new();
         let mut files: Vec<Vec<u8>> = Vec::new();
-        let mut pending: Option<(SnapshotWriter, Content)> = None;
-        let finish = |table: &mut Table, pending: &mut Option<(SnapshotWriter, _)>, files: &mut Vec<Vec<u8>>| {
-            if let Some((mut writer, expected)) = pending.take() {
+        type Pending = Option<(SnapshotMode, SnapshotWriter, Content)>;
+        let mut pending: Pending = None;
+        let finish = |table: &mut Table, pending: &mut Pending, files: &mut Vec<Vec<u8>>| {
+            if let Some((mode, mut writer, expected)) = pending.take() {
                 while !table.drain(3, &mut writer).unwrap() {}
-                files.push(writer.into_bytes());
+                let file = writer.into_bytes();
+                if mode == SnapshotMode::Full {
+                    assert_eq!(entries(&file), expected.len() as u64);
+                }
+                files.push(file);
                 assert_eq!(content(&restore(files)), expected);
             }
         };
@@ -91,11 +110,11 @@ proptest! {
                 }
                 Step::Freeze(mode) => {
                     finish(&mut table, &mut pending, &mut files);
-                    table.freeze(mode);
-                    pending = Some((SnapshotWriter::default(), model.clone()));
+                    table.freeze(freeze(mode));
+                    pending = Some((mode, SnapshotWriter::default(), model.clone()));
                 }
                 Step::Drain(entries) => {
-                    if let Some((writer, _)) = &mut pending
+                    if let Some((_, writer, _)) = &mut pending
                         && table.drain(entries, writer).unwrap()
                     {
                         finish(&mut table, &mut pending, &mut files);
@@ -116,7 +135,7 @@ fn an_incremental_snapshot_grows_with_the_change_only() {
     };
     (0..10_000).for_each(|key| set(&mut table, key, 0));
     let snapshot = |table: &mut KeyedTable<u64, (), u64>| {
-        table.freeze(SnapshotMode::Incremental);
+        table.freeze(freeze(SnapshotMode::Incremental));
         let mut writer = SnapshotWriter::default();
         while !table.drain(1000, &mut writer).unwrap() {}
         writer.into_bytes().len()
@@ -126,6 +145,37 @@ fn an_incremental_snapshot_grows_with_the_change_only() {
     let change = snapshot(&mut table);
     assert!(change < full / 20, "{change} bytes of {full}");
     assert_eq!(snapshot(&mut table), 8);
+}
+
+/// A key group of any size takes no longer than its share, and what happens to its entries meanwhile, also
+/// that the table grows and moves them, changes nothing of what is written.
+#[test]
+fn a_large_key_group_is_written_in_steps() {
+    let mut table: KeyedTable<u64, (), u64> = KeyedTable::new("t", range_of(1, 0, 1), 1);
+    let set = |table: &mut KeyedTable<u64, (), u64>, key: u64, value| {
+        table.insert(stable_hash(&key), &key, (), value);
+    };
+    (0..10_000).for_each(|key| set(&mut table, key, 0));
+    table.freeze(freeze(SnapshotMode::Full));
+    let mut writer = SnapshotWriter::default();
+    let mut steps: u64 = 1;
+    while !table.drain(100, &mut writer).unwrap() {
+        (0..40).for_each(|i| set(&mut table, steps * 97 % 10_000 + i, steps));
+        (0..200).for_each(|i| set(&mut table, steps * 10_000 + i, steps));
+        table.remove(stable_hash(&steps), &steps, &());
+        steps += 1;
+    }
+    // An entry that was written because it changed, or that moved behind the place that was reached, saves a step.
+    assert!((20..=101).contains(&steps), "{steps} steps");
+    let file = writer.into_bytes();
+    assert_eq!(entries(&file), 10_000);
+    let mut reader = SnapshotReader::new(&file).unwrap();
+    let section = reader.next_section().unwrap().unwrap();
+    assert_eq!(section.kind, SectionKind::Base);
+    let mut restored: KeyedTable<u64, (), u64> = KeyedTable::new("t", range_of(1, 0, 1), 1);
+    restored.restore(&section).unwrap();
+    assert_eq!(restored.len(), 10_000);
+    assert!(restored.iter().all(|(key, (), value)| *key < 10_000 && *value == 0));
 }
 
 #[test]
@@ -145,7 +195,7 @@ fn memory_of_removed_keys_is_given_back() {
 fn damaged_sections_are_errors() {
     let mut table = table();
     table.insert(stable_hash(&1_u16), &1, 5, 9);
-    table.freeze(SnapshotMode::Full);
+    table.freeze(freeze(SnapshotMode::Full));
     let mut writer = SnapshotWriter::default();
     while !table.drain(100, &mut writer).unwrap() {}
     let file = writer.into_bytes();

@@ -29,6 +29,16 @@ pub fn repository() -> PathBuf {
     folder.ancestors().nth(2).expect("the crate lies two folders below the root").to_owned()
 }
 
+/// The Python with the packages that `scripts/setup.sh` installs.
+///
+/// # Panics
+/// It is not there.
+pub fn python() -> PathBuf {
+    let path = repository().join(".venv/bin/python");
+    assert!(path.is_file(), "there is no {}: scripts/setup.sh makes it ('make test' does)", path.display());
+    path
+}
+
 /// The input of the example `flights`.
 ///
 /// # Panics

@@ -167,7 +167,12 @@ impl Cluster {
 
     /// The worker processes of all TaskManagers.
     pub fn workers(&self) -> Vec<u32> {
-        self.task_managers.iter().flatten().flat_map(|process| children(process.pid())).collect()
+        (0..self.task_managers.len()).flat_map(|index| self.workers_on(index)).collect()
+    }
+
+    /// The worker processes of one TaskManager; none if it was killed.
+    pub fn workers_on(&self, index: usize) -> Vec<u32> {
+        self.task_managers[index].iter().flat_map(|process| children(process.pid())).collect()
     }
 
     /// The worker processes of a job.

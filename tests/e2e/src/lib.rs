@@ -23,15 +23,20 @@
 //!
 //! - [`Cluster`]: starts, kills and restarts processes; everything ends with it, and a failed test shows all logs
 //! - [`CommandOutput`]: what a command printed, and how it ended
-//! - [`Process`]: one process, and what the kernel says about others
+//! - [`Process`], [`Paused`]: one process, and what the kernel says about others
 //! - [`visible_lines`], [`assert_same`], [`Numbers`]: what a sink has committed, and whether it is right
+//! - [`OutputWatch`]: how long a sink has committed nothing
+//! - [`copy_folder`], [`files_below`], [`change_file`], [`local_path`]: savepoints as folders
 //! - [`Random`]: numbers from a seed that can be given again
 //! - [`until`]: waiting, never without a limit
 
 mod binaries;
 mod cluster;
 mod command;
+mod folder;
+mod gap;
 mod http;
+mod job;
 mod numbers;
 mod output;
 mod permit;
@@ -40,13 +45,15 @@ mod random;
 mod setup;
 mod wait;
 
-pub use binaries::{binary, flights_events, repository};
+pub use binaries::{binary, flights_events, python, repository};
 pub use cluster::Cluster;
 pub use command::{CommandOutput, run_command};
+pub use folder::{change_file, copy_folder, files_below, local_path};
+pub use gap::OutputWatch;
 pub use http::request;
 pub use numbers::{KEYS, Numbers, STRIDES, line};
 pub use output::{assert_same, visible_lines};
-pub use process::{Process, environment_of, is_running, signal};
+pub use process::{Paused, Process, environment_of, is_running, signal};
 pub use random::Random;
 pub use setup::{Setup, free_port};
 pub use wait::until;

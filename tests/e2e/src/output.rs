@@ -31,6 +31,17 @@ fn read(path: &Path, lines: &mut Vec<String>) {
     }
 }
 
+/// How many visible files there are below a folder.
+pub(crate) fn visible_files(folder: &Path) -> usize {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let visible = entries.filter(|entry| !entry.file_name().to_string_lossy().starts_with(['.', '_']));
+    let counts = visible.map(|entry| match entry.file_type() {
+        Ok(kind) if kind.is_dir() => visible_files(&entry.path()),
+        _ => 1,
+    });
+    counts.sum()
+}
+
 /// Refuses lines that are not, as often as they come, the expected ones. The order does not matter.
 ///
 /// # Panics
@@ -77,6 +88,7 @@ mod tests {
         assert_eq!(visible_lines(folder.path()), ["1", "2", "3"]);
         assert_eq!(visible_lines(folder.path().join("b/part-0")), ["1", "3"]);
         assert!(visible_lines(folder.path().join("none")).is_empty());
+        assert_eq!((visible_files(folder.path()), visible_files(&folder.path().join("none"))), (2, 0));
     }
 
     #[test]

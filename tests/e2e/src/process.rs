@@ -54,6 +54,24 @@ pub fn signal(pid: u32, name: &str) {
     status.unwrap_or_else(|error| panic!("running sh: {error}"));
 }
 
+/// A process that does nothing until this is dropped.
+#[derive(Debug)]
+pub struct Paused(u32);
+
+impl Paused {
+    /// Stops the process where it is.
+    pub fn new(pid: u32) -> Self {
+        signal(pid, "STOP");
+        Self(pid)
+    }
+}
+
+impl Drop for Paused {
+    fn drop(&mut self) {
+        signal(self.0, "CONT");
+    }
+}
+
 /// The state and the parent of a process.
 fn state_and_parent(pid: u32) -> Option<(char, u32)> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -99,6 +117,16 @@ mod tests {
         });
         assert!(is_running(child) && process.end().is_none());
         assert_eq!(environment_of(child, "E2E_TEST").as_deref(), Some("a=b"));
+        let state = |expected: char| {
+            until(&format!("state {expected}"), Duration::from_secs(10), || match state_and_parent(child) {
+                Some((state, _)) if state == expected => Ok(()),
+                other => Err(format!("{other:?}")),
+            });
+        };
+        let paused = Paused::new(child);
+        state('T');
+        drop(paused);
+        state('S');
         let pid = process.pid();
         drop(process);
         assert!(!is_running(pid));

@@ -1,12 +1,17 @@
 //! Savepoints: taken, restored at another parallelism, and refused when they do not fit or are damaged.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use flott_e2e::{Cluster, KEYS, Numbers, binary, until, visible_lines};
+use flott_e2e::{
+    Cluster, KEYS, Numbers, binary, change_file, copy_folder, files_below, local_path, until, visible_lines,
+};
 
 const FINISH_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The end of the name of a file with counts in it: the second vertex counts.
+const STATE: &str = "/count/1-0.parquet";
 
 const CHECKPOINTS: &[&str] = &["-D", "execution.checkpointing.interval=300ms"];
 
@@ -106,7 +111,7 @@ fn a_savepoint_that_does_not_fit_is_refused() {
     run(&["-s", &nowhere], &[]).refused(&[&nowhere, "_metadata"]);
 
     let other = ["--count-uid", "other"];
-    run(&["-s", &savepoint], &other).refused(&["has state of operator 'Count'", "-n (--allowNonRestoredState)"]);
+    run(&["-s", &savepoint], &other).refused(&["Count", "the job does not have this operator", "-n (--allowNonRestoredState)"]);
     let engine = ["-p", "2", "-s", &savepoint, "-n"];
     let other_output = cluster.path("other");
     let arguments = ["--case", "numbers", "--output", &other_output, "--count-uid", "other"];
@@ -128,40 +133,6 @@ fn a_savepoint_that_does_not_fit_is_refused() {
     run(&["-D", "pipeline.max-parallelism=64", "-s", &savepoint], &[]).refused(&expected);
 }
 
-/// A copy of a folder, of which there is none yet.
-fn copy_folder(from: &Path, to: &Path) {
-    fs::create_dir_all(to).expect("a folder can be made");
-    for entry in fs::read_dir(from).expect("a savepoint is a folder").flatten() {
-        let target = to.join(entry.file_name());
-        match entry.path() {
-            path if path.is_dir() => copy_folder(&path, &target),
-            path => {
-                fs::copy(path, target).expect("a file can be copied");
-            }
-        }
-    }
-}
-
-/// The files below a folder whose names end so.
-fn files(folder: &Path, end: &str) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).expect("it is a folder").flatten() {
-        match entry.path() {
-            path if path.is_dir() => found.extend(files(&path, end)),
-            path if path.to_string_lossy().ends_with(end) => found.push(path),
-            _ => {}
-        }
-    }
-    found.sort();
-    found
-}
-
-fn change(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
-    let mut bytes = fs::read(path).expect("it can be read");
-    change(&mut bytes);
-    fs::write(path, bytes).expect("it can be written");
-}
-
 fn cut(bytes: &mut Vec<u8>) {
     bytes.pop();
 }
@@ -171,8 +142,9 @@ fn alter(bytes: &mut Vec<u8>) {
     bytes.push(last ^ 1);
 }
 
-fn local(url: &str) -> PathBuf {
-    PathBuf::from(url.strip_prefix("file://").unwrap_or(url))
+/// The version stands behind the first word.
+fn of_the_future(bytes: &mut Vec<u8>) {
+    bytes[b"flott-manifest ".len()] = b'9';
 }
 
 #[test]
@@ -180,31 +152,41 @@ fn a_damaged_savepoint_is_refused_with_the_name_of_the_file() {
     let cluster = Cluster::start(1, 2);
     let output = cluster.path("out");
     let job = start_numbers(&cluster, &output);
-    let savepoint = local(&cluster.stop(&job, &cluster.path("savepoints"), false));
+    let savepoint = local_path(&cluster.stop(&job, &cluster.path("savepoints"), false));
 
     // A savepoint can be moved, so a copy that is whole is as good.
     let count = Numbers::read(&visible_lines(&output)).end() + 1000;
     let whole = cluster.path("whole");
-    copy_folder(&savepoint, whole.as_ref());
+    copy_folder(&savepoint, &whole);
     finish_numbers(&cluster, &whole, "2", &output, count);
     Numbers::read(&visible_lines(&output)).assert_all_below(count);
 
     type Damage = fn(&mut Vec<u8>);
-    let cases: [(&str, &str, Damage, &str); 4] = [
-        ("cut-state", ".state", cut, "truncated"),
-        ("altered-state", ".state", alter, "is damaged: its SHA-256 is"),
+    let cases: [(&str, &str, Damage, &str); 5] = [
+        ("cut-state", STATE, cut, "truncated"),
+        ("altered-state", STATE, alter, "is damaged: its SHA-256 is"),
         ("cut-metadata", "_metadata", cut, "truncated or damaged"),
         ("altered-metadata", "_metadata", alter, "truncated or damaged"),
+        ("future-metadata", "_metadata", of_the_future, "has format version 9, this build reads versions up to"),
     ];
+    let refused = |folder: &str, file: &Path, expected: &str| {
+        let arguments = ["--case", "numbers", "--output", &cluster.path("none")];
+        let refusal = cluster.run(&binary("e2e-job"), &["-p", "2", "-s", folder], &arguments);
+        refusal.refused(&[file.to_str().expect("its name is UTF-8"), expected]);
+    };
     for (name, end, damage, expected) in cases {
         let damaged = cluster.path(name);
-        copy_folder(&savepoint, damaged.as_ref());
-        let file = files(damaged.as_ref(), end).into_iter().next().expect("a savepoint has such a file");
-        change(&file, damage);
-        let engine = ["-p", "2", "-s", &damaged];
-        let arguments = ["--case", "numbers", "--output", &cluster.path("none")];
-        let refusal = cluster.run(&binary("e2e-job"), &engine, &arguments);
-        refusal.refused(&[file.to_str().expect("its name is UTF-8"), expected]);
+        copy_folder(&savepoint, &damaged);
+        let file = files_below(&damaged, end).into_iter().next().expect("a savepoint has such a file");
+        change_file(&file, damage);
+        refused(&damaged, &file, expected);
+    }
+    for (name, end) in [("without-state", STATE), ("without-metadata", "_metadata")] {
+        let incomplete = cluster.path(name);
+        copy_folder(&savepoint, &incomplete);
+        let file = files_below(&incomplete, end).into_iter().next().expect("a savepoint has such a file");
+        fs::remove_file(&file).expect("it can be removed");
+        refused(&incomplete, &file, "does not exist");
     }
     assert!(visible_lines(cluster.path("none")).is_empty());
 }
@@ -227,9 +209,9 @@ fn a_retained_checkpoint_is_restored_unless_it_is_damaged() {
     finish_numbers(&cluster, &checkpoint, "1", &output, count);
     Numbers::read(&visible_lines(&output)).assert_all_below(count);
 
-    let job_folder = local(&checkpoint).ancestors().nth(2).expect("it lies in the job's folder").to_owned();
-    for file in files(&job_folder, ".state") {
-        change(&file, alter);
+    let job_folder = local_path(&checkpoint).ancestors().nth(2).expect("it lies in the job's folder").to_owned();
+    for file in files_below(&job_folder, ".state") {
+        change_file(&file, alter);
     }
     let none = cluster.path("none");
     let arguments = ["--case", "numbers", "--output", &none];

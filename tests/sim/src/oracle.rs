@@ -48,6 +48,7 @@ impl Oracle {
                 facts.generation = *generation;
                 Ok(())
             }
+            Fact::JobRescaled { .. } => Ok(()),
             Fact::CheckpointCompleted { job, checkpoint } => {
                 let facts = self.running(*job)?;
                 let latest = facts.latest.as_ref().map_or(0, |latest| latest.id);

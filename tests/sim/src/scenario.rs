@@ -1,6 +1,6 @@
 //! What a seed stands for: a job, a cluster, and what goes wrong when.
 
-use flott_control::JobSpec;
+use flott_control::{ClaimMode, JobSpec};
 use flott_core::Result;
 use flott_core::config::Configuration;
 use flott_core::ids::OperatorId;
@@ -145,6 +145,6 @@ impl Scenario {
             }],
             config: Configuration::default(),
         };
-        JobSpec { graph, artifact: None, args: Vec::new(), savepoint, allow_non_restored_state: false }
+        JobSpec { graph, artifact: None, args: Vec::new(), savepoint, allow_non_restored_state: false, claim_mode: ClaimMode::default() }
     }
 }

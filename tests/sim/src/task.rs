@@ -213,7 +213,7 @@ impl Sink {
     ) -> Self {
         // The checkpoint is durable, so what it covers is to be visible.
         effects.extend(restored(restore, "pending").map(|bytes| Effect::Commit(Committable::decode(bytes))));
-        let chain = restore.filter(|restore| restore.is_same_range).and_then(|restore| restore.keyed_files.first());
+        let chain = restore.filter(|restore| restore.is_same_range).and_then(|restore| restore.keyed.first()).map(|source| &source.files);
         Self {
             execution,
             subtask,

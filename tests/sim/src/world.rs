@@ -509,6 +509,7 @@ fn name_of(fact: &Fact) -> String {
     match fact {
         Fact::JobSubmitted { job, .. } => format!("submitted {job}"),
         Fact::GenerationStarted { generation, .. } => format!("generation {generation}"),
+        Fact::JobRescaled { parallelism, .. } => format!("rescaled {parallelism:?}"),
         Fact::CheckpointCompleted { checkpoint, .. } => format!("checkpoint {} {}", checkpoint.id, checkpoint.location),
         Fact::CheckpointDropped { checkpoint, .. } => format!("drop {checkpoint}"),
         Fact::JobEnded { end, .. } => format!("end {:?}", end),

@@ -1,10 +1,10 @@
 use flott_core::config::Configuration;
 use flott_core::ids::JobId;
 use flott_core::key_group::KeyGroupRange;
-use flott_graph::{JobVertex, OperatorDescriptor};
+use flott_graph::{JobEdge, JobVertex, OperatorDescriptor};
 
 use super::*;
-use crate::manifest::{FORMAT_VERSION, SubtaskSnapshot};
+use crate::manifest::{ChannelState, FORMAT_VERSION, SubtaskSnapshot};
 
 const FOLDER: &str = "file:///c/chk-1";
 const SOURCE: u8 = 1;
@@ -95,7 +95,7 @@ fn files(restore: &TaskRestore) -> Vec<Vec<&str>> {
     fn name(file: &FileHandle) -> &str {
         file.path.strip_prefix(FOLDER).and_then(|path| path.strip_prefix('/')).unwrap_or(&file.path)
     }
-    restore.keyed_files.iter().map(|list| list.iter().map(name).collect()).collect()
+    restore.keyed.iter().map(|source| source.files.iter().map(name).collect()).collect()
 }
 
 fn elements(restore: &TaskRestore) -> Vec<u8> {
@@ -127,7 +127,7 @@ fn rescaling_reads_all_files_that_overlap() {
         for (index, expected) in expected.iter().enumerate() {
             let restore = restore(&manifest, &graph, 0, index as u32);
             assert_eq!(files(&restore).concat(), *expected, "{index} of {parallelism}");
-            assert!(restore.keyed_files.iter().all(|list| list.len() == 1));
+            assert!(restore.keyed.iter().all(|source| source.files.len() == 1));
             assert!(!restore.is_same_range, "{index} of {parallelism}");
         }
     }
@@ -161,7 +161,7 @@ fn files_of_operators_that_parted_are_read_and_not_carried_on() {
         assert_eq!(files(&restore), [["wc-1"]]);
         assert!(!restore.is_same_range);
     }
-    assert_eq!(restore(&manifest, &graph, 2, 0), TaskRestore::default());
+    assert_eq!(restore(&manifest, &graph, 2, 0), TaskRestore { checkpoint: 1, ..TaskRestore::default() });
 }
 
 #[test]
@@ -175,7 +175,10 @@ fn operators_that_come_together_read_the_files_of_both() {
 #[test]
 fn an_operator_that_only_stood_beside_keyed_state_reads_none() {
     let manifest = manifest(vec![vertex("c", &[SOURCE, COUNT], &[COUNT], 1)]);
-    assert_eq!(restore(&manifest, &graph(1, 128, &[&[SOURCE]]), 0, 0), TaskRestore::default());
+    assert_eq!(
+        restore(&manifest, &graph(1, 128, &[&[SOURCE]]), 0, 0),
+        TaskRestore { checkpoint: 1, ..TaskRestore::default() }
+    );
 }
 
 #[test]
@@ -250,4 +253,79 @@ fn a_manifest_that_contradicts_itself_is_refused() {
         damage(&mut vertex);
         refused(&manifest(vec![vertex]), &graph, "contradicts itself about 'w'");
     }
+}
+
+/// A window behind a source by this partitioning.
+fn connected(parallelism: u32, partitioning: Partitioning) -> JobGraph {
+    let edge = JobEdge { source: 0, target: 1, partitioning, stream_edge: 0 };
+    JobGraph { edges: vec![edge], ..graph(parallelism, 128, &[&[SOURCE], &[WINDOW]]) }
+}
+
+/// A checkpoint of [`connected`] with something in flight to each window.
+fn in_flight(parallelism: u32, partitioning: Partitioning) -> Manifest {
+    let inputs = channel_inputs(&connected(parallelism, partitioning), 1);
+    let mut window = vertex("w", &[WINDOW, COUNT], &[], parallelism as usize);
+    for (index, subtask) in window.subtasks.iter_mut().enumerate() {
+        let (operator, file) = (id(WINDOW), file("w", index));
+        subtask.channel_state =
+            Some(ChannelState { operator, schema: "text".to_owned(), inputs: inputs.clone(), rows: 1, file });
+    }
+    manifest(vec![vertex("s", &[SOURCE], &[], parallelism as usize), window])
+}
+
+fn show_source(source: &ChannelSource) -> (&str, bool, bool) {
+    let name = source.file.path.strip_prefix("file:///c/chk-1/").unwrap_or(&source.file.path);
+    (name, source.is_whole, source.has_others)
+}
+
+/// The files of what was in flight, each with whether it is taken whole and whether with records without a key.
+fn channels(restore: &TaskRestore) -> Vec<(&str, bool, bool)> {
+    restore.channels.iter().map(show_source).collect()
+}
+
+#[test]
+fn what_was_in_flight_is_taken_whole_where_nothing_has_changed() {
+    for partitioning in [Partitioning::Hash, Partitioning::Rebalance, Partitioning::Forward] {
+        let (manifest, graph) = (in_flight(2, partitioning), connected(2, partitioning));
+        check(&manifest, &graph, false).unwrap();
+        assert_eq!(channels(&restore(&manifest, &graph, 1, 0)), [("w-0", true, true)]);
+        assert_eq!(channels(&restore(&manifest, &graph, 1, 1)), [("w-1", true, true)]);
+        assert!(restore(&manifest, &graph, 0, 0).channels.is_empty());
+    }
+}
+
+#[test]
+fn at_another_parallelism_keys_find_their_groups_and_the_rest_one_subtask() {
+    let manifest = in_flight(2, Partitioning::Hash);
+    let graph = connected(3, Partitioning::Hash);
+    let all: Vec<_> = (0..3).map(|index| restore(&manifest, &graph, 1, index)).collect();
+    assert_eq!(channels(&all[0]), [("w-0", false, true)]);
+    assert_eq!(channels(&all[1]), [("w-0", false, false), ("w-1", false, true)]);
+    assert_eq!(channels(&all[2]), [("w-1", false, false)]);
+
+    let one = restore(&manifest, &connected(1, Partitioning::Hash), 1, 0);
+    assert_eq!(channels(&one), [("w-0", false, true), ("w-1", false, true)]);
+}
+
+#[test]
+fn other_channels_or_key_groups_are_as_good_as_another_parallelism() {
+    let manifest = in_flight(2, Partitioning::Hash);
+    let mut graph = connected(2, Partitioning::Hash);
+    graph.vertices[0].parallelism = 5;
+    assert_eq!(channels(&restore(&manifest, &graph, 1, 0)), [("w-0", false, true)]);
+    let mut graph = connected(2, Partitioning::Hash);
+    graph.vertices[1].max_parallelism = 64;
+    assert_eq!(channels(&restore(&manifest, &graph, 1, 0)), [("w-0", false, true), ("w-1", false, false)]);
+}
+
+#[test]
+fn what_was_in_flight_needs_its_receiver() {
+    let manifest = in_flight(1, Partitioning::Rebalance);
+    let gone = graph(1, 128, &[&[SOURCE, COUNT]]);
+    refused(&manifest, &gone, "state of operator 'op-2'");
+    check(&manifest, &gone, true).unwrap();
+    let fused = graph(1, 128, &[&[SOURCE, WINDOW], &[COUNT]]);
+    refused(&manifest, &fused, "records on their way to operator 'op-2'");
+    assert!(check(&manifest, &fused, true).is_err());
+    check(&manifest, &connected(1, Partitioning::Rebalance), false).unwrap();
 }

@@ -61,6 +61,11 @@ options! {
     CHECKPOINT_TIMEOUT: Duration = "execution.checkpointing.timeout", "10 min", positive_duration;
     /// How long to wait between the end of a checkpoint and the start of the next.
     CHECKPOINT_MIN_PAUSE: Duration = "execution.checkpointing.min-pause", "0 ms", parse_duration;
+    /// Whether barriers may overtake the records that wait in channels, which become part of the checkpoint then.
+    UNALIGNED_CHECKPOINTS: bool = "execution.checkpointing.unaligned.enabled" | "execution.checkpointing.unaligned", "false", boolean;
+    /// How long after the trigger of an unaligned checkpoint its barriers keep their places; 0 lets them overtake from the
+    /// start.
+    ALIGNED_CHECKPOINT_TIMEOUT: Duration = "execution.checkpointing.aligned-checkpoint-timeout", "0 s", parse_duration;
     /// Where checkpoints go: a `file://` or `s3://` URL. Empty: a folder of the cluster.
     CHECKPOINT_DIR: String = "execution.checkpointing.dir" | "state.checkpoints.dir", "", text;
     /// Where savepoints go unless the call says so.
@@ -75,6 +80,15 @@ options! {
     /// `DELETE_ON_CANCELLATION` or `RETAIN_ON_CANCELLATION`.
     CHECKPOINT_RETENTION: Retention = "execution.checkpointing.externalized-checkpoint-retention", "NO_EXTERNALIZED_CHECKPOINTS", retention;
 
+    /// Whether the workers that survive a failure go on with the state that they hold, so that only what was lost is
+    /// started again and fetched. Flink's default is false.
+    RECOVERY_FROM_LOCAL: bool = "execution.state-recovery.from-local", "true", boolean;
+
+    /// `default`: a job has the parallelism that it was given. `reactive`: it uses all slots that there are.
+    SCHEDULER_MODE: SchedulerMode = "scheduler-mode", "default", scheduler_mode;
+    /// How long the number of slots must stay as it is before a reactive job is rescaled to it. Flink waits 1 min.
+    RESOURCE_STABILIZATION_TIMEOUT: Duration = "jobmanager.adaptive-scheduler.executing.resource-stabilization-timeout", "2 s", parse_duration;
+
     /// `none`, `fixed-delay`, `exponential-delay` or `failure-rate`. If it is not set, a job without checkpoints is
     /// not restarted.
     RESTART_STRATEGY: String = "restart-strategy.type" | "restart-strategy", "exponential-delay", restart_strategy;
@@ -82,7 +96,7 @@ options! {
     FIXED_DELAY_ATTEMPTS: u32 = "restart-strategy.fixed-delay.attempts", "1", number;
     /// How long a fixed-delay job waits before each restart.
     FIXED_DELAY_DELAY: Duration = "restart-strategy.fixed-delay.delay", "1 s", parse_duration;
-    /// The first delay of an exponential-delay job. Flink waits 1 s.
+    /// The first delay of an exponential-delay job; there is none when a process or machine was lost. Flink waits 1 s.
     EXPONENTIAL_DELAY_INITIAL: Duration = "restart-strategy.exponential-delay.initial-backoff", "100 ms", parse_duration;
     /// The longest delay of an exponential-delay job.
     EXPONENTIAL_DELAY_MAX: Duration = "restart-strategy.exponential-delay.max-backoff", "1 min", parse_duration;
@@ -145,6 +159,15 @@ pub enum RuntimeMode {
     Streaming,
     /// Results at the end of bounded input.
     Batch,
+}
+
+/// Who decides how many subtasks a job has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SchedulerMode {
+    /// Whoever wrote or started it.
+    Default,
+    /// The slots that there are.
+    Reactive,
 }
 
 /// What becomes of the last checkpoint when a job ends.
@@ -237,6 +260,14 @@ fn runtime_mode(text: &str) -> Result<RuntimeMode> {
         "STREAMING" => Ok(RuntimeMode::Streaming),
         "BATCH" => Ok(RuntimeMode::Batch),
         _ => Err(Error::input(format!("'{text}' is not a runtime mode: STREAMING or BATCH"))),
+    }
+}
+
+fn scheduler_mode(text: &str) -> Result<SchedulerMode> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "default" => Ok(SchedulerMode::Default),
+        "reactive" => Ok(SchedulerMode::Reactive),
+        _ => Err(Error::input(format!("'{text}' is not a scheduler mode: default or reactive"))),
     }
 }
 

@@ -38,6 +38,8 @@ impl Bed {
                 Action::Broadcast(message) => show_message(message).replace(&JOB.to_string(), "JOB"),
                 Action::Command(command) => show(command),
                 Action::Fail(error) => format!("fail: {error}"),
+                Action::Rescale(Ok(())) => "rescale".into(),
+                Action::Rescale(Err(error)) => format!("no rescale: {error}"),
             });
             match action {
                 Action::Command(Command::WriteManifest(checkpoint)) => self.written = Some(checkpoint),
@@ -233,8 +235,8 @@ fn old_checkpoints_are_dropped_by_the_log_and_then_deleted() {
     bed.complete(1);
     bed.tick(2000, RUNNING);
     assert_eq!(bed.complete(2), ["complete 2", "propose drop 1"]);
-    let command = bed.coordinator.dropped(1).unwrap();
-    assert_eq!(show(&command), r#"delete [] ["s3://c/JOB/g1/chk-1"]"#);
+    let commands: Vec<String> = bed.coordinator.dropped(1).iter().map(show).collect();
+    assert_eq!(commands, [r#"delete [] ["s3://c/JOB/g1/chk-1"]"#]);
 }
 
 #[test]
@@ -258,6 +260,47 @@ fn a_savepoint_waits_for_the_checkpoint_before_it() {
     bed.complete(1);
     assert_eq!(bed.tick(1002, RUNNING), ["trigger 2 savepoint s3://s/7 stop false"]);
     assert_eq!(bed.complete(2), ["reply 7 completed s3://s/7"]);
+}
+
+#[test]
+fn a_rescale_waits_for_a_checkpoint_of_its_own() {
+    let mut bed = Bed::every_second();
+    bed.tick(1000, RUNNING);
+    bed.coordinator.request_for_rescale().unwrap();
+    assert_eq!(bed.complete(1), ["complete 1"]);
+    assert_eq!(bed.tick(1001, RUNNING), ["trigger 2"]);
+    assert_eq!(bed.complete(2), ["complete 2", "rescale", "propose drop 1"]);
+
+    // A failure of it is not one of the job's.
+    bed.coordinator.request_for_rescale().unwrap();
+    bed.tick(1002, RUNNING);
+    let actions = bed.coordinator.decline(1002, "Sink (1/1)", 3, Error::system("disk full"));
+    assert_eq!(bed.show(actions), ["abort 3", "no rescale: checkpoint 3 failed: Sink (1/1) declined it: disk full"]);
+
+    // Nor does anybody hear of it when the rescale was given up, in the queue or under way.
+    bed.coordinator.request_for_rescale().unwrap();
+    bed.tick(1003, RUNNING);
+    bed.coordinator.request_for_rescale().unwrap();
+    bed.coordinator.forget_rescale();
+    assert_eq!(bed.complete(4), ["complete 4", "propose drop 2", r#"delete [] ["s3://c/JOB/g1/chk-3"]"#]);
+    assert!(bed.tick(1004, RUNNING).is_empty());
+
+    bed.coordinator.request_for_rescale().unwrap();
+    assert_eq!(bed.fail(), ["no rescale: the job failed: boom"]);
+}
+
+#[test]
+fn the_next_execution_counts_the_subtasks_of_the_new_parallelism() {
+    let mut bed = Bed::every_second();
+    bed.coordinator.set_graph(graph().with_parallelism(&[1, 1]));
+    bed.suspend(Suspension::Rescaled);
+    bed.coordinator.start(0, 2);
+    bed.tick(1000, RUNNING);
+    let mut actions = bed.coordinator.acknowledge(SUBTASKS[0], 1, SubtaskSnapshot::default());
+    actions.extend(bed.coordinator.acknowledge(SUBTASKS[1], 1, SubtaskSnapshot::default()));
+    assert!(actions.is_empty(), "there is no second subtask any more");
+    let actions = bed.coordinator.acknowledge(SUBTASKS[2], 1, SubtaskSnapshot::default());
+    assert_eq!(bed.show(actions), ["write s3://c/JOB/g2/chk-1"]);
 }
 
 #[test]
@@ -405,6 +448,7 @@ enum Op {
     Written { is_ok: bool },
     Commit,
     Request(Wish),
+    Rescale,
     Restart,
 }
 
@@ -419,6 +463,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => Just(Op::Request(Wish::Checkpoint)),
         1 => any::<bool>()
             .prop_map(|stop| Op::Request(Wish::Savepoint { location: "s3://s/1".into(), stop, drain: false })),
+        1 => Just(Op::Rescale),
         1 => Just(Op::Restart),
     ]
 }
@@ -434,6 +479,7 @@ struct Checked {
     durable: BTreeSet<CheckpointId>,
     completed: BTreeSet<CheckpointId>,
     waiting: BTreeSet<RequestId>,
+    is_rescaling: bool,
 }
 
 impl Checked {
@@ -461,6 +507,9 @@ impl Checked {
                 }
                 Action::Command(Command::Reply { id, .. }) => {
                     prop_assert!(self.waiting.remove(&id), "answered twice");
+                }
+                Action::Rescale(_) => {
+                    prop_assert!(std::mem::take(&mut self.is_rescaling), "told twice");
                 }
                 Action::Fail(_) => has_failed = true,
                 Action::Broadcast(_) | Action::Command(_) => {}
@@ -511,6 +560,7 @@ proptest! {
             durable: BTreeSet::new(),
             completed: BTreeSet::new(),
             waiting: BTreeSet::new(),
+            is_rescaling: false,
         };
         run.coordinator.start(0, 1);
         let (mut now_ms, mut progress, mut requests) = (0, RUNNING, 0);
@@ -545,6 +595,11 @@ proptest! {
                         run.waiting.insert(requests);
                     }
                 }
+                Op::Rescale => {
+                    if !run.is_rescaling {
+                        run.is_rescaling = run.coordinator.request_for_rescale().is_ok();
+                    }
+                }
                 Op::Restart => run.restart(now_ms)?,
             }
             let actions = run.coordinator.tick(now_ms, progress, &BTreeMap::new());
@@ -562,5 +617,6 @@ proptest! {
         let actions = run.coordinator.ended(JobStatus::Canceled);
         run.check(actions)?;
         prop_assert!(run.waiting.is_empty(), "{:?} were never answered", run.waiting);
+        prop_assert!(!run.is_rescaling, "a rescale was never answered");
     }
 }

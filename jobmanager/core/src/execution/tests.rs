@@ -4,13 +4,15 @@ use flott_checkpoint::{FileHandle, SubtaskSnapshot, VertexSnapshot};
 use super::*;
 use crate::testing::{JOB, config, graph};
 
+const ID: ExecutionId = ExecutionId { job: JOB, generation: 3 };
+
 fn id(name: &str) -> TaskManagerId {
     TaskManagerId(name.into())
 }
 
 fn execution(slots: &[&str], restore: Option<Restore>) -> Execution {
     let slots: Vec<TaskManagerId> = slots.iter().map(|name| id(name)).collect();
-    Execution::new(ExecutionId { job: JOB, generation: 3 }, &graph(), &slots, restore, 0, 1000)
+    Execution::new(ID, &graph(), slots, restore, &mut BTreeMap::new(), (0, 1000))
 }
 
 fn restore(is_own: bool) -> Restore {
@@ -80,7 +82,7 @@ fn a_restore_brings_state_and_splits() {
         execution.register(&id("a"), 1, String::new());
         let parts = execution.deploy(0, &graph(), &config(&[]), "");
         let task = parts[0].1.tasks[0].restore.as_ref().unwrap();
-        assert_eq!(task.keyed_files[0][0].path, "s3://c/x/0-0.state");
+        assert_eq!(task.keyed[0].files[0].path, "s3://c/x/0-0.state");
         assert_eq!(task.is_same_range, is_own, "only the job's own files are built on");
     }
 }
@@ -99,7 +101,42 @@ fn progress_is_what_all_tasks_have_reached() {
     assert!(!execution.set_status(4, all[0], TaskStatus::Running), "nothing follows the end");
     execution.set_remaining(5, TaskStatus::Canceled);
     let statuses: Vec<TaskStatus> =
-        execution.view(&graph()).into_iter().flat_map(|vertex| vertex.subtasks).map(|task| task.status).collect();
+        execution.view().into_iter().flat_map(|vertex| vertex.subtasks).map(|task| task.status).collect();
     assert_eq!(statuses, [TaskStatus::Finished, TaskStatus::Canceled, TaskStatus::Canceled]);
     assert_eq!(task_name(&graph(), all[1]), "Source: Numbers (2/2)");
+}
+
+#[test]
+fn kept_workers_register_again_and_new_ones_first() {
+    let mut last = execution(&["a", "b", "c"], None);
+    for (name, session) in [("a", 1), ("b", 2), ("c", 3)] {
+        assert!(last.register(&id(name), session, String::new()));
+    }
+    last.worker_of(2).unwrap().is_lost = true;
+    last.keep_sound();
+    assert!(last.has_kept());
+    assert_eq!(last.kept_slots(), [id("a"), id("c")]);
+    assert!(!last.is_gone(), "it is to be heard how b ended");
+    assert!(last.is_unreachable());
+    last.worker_of(2).unwrap().is_gone = true;
+    assert!(last.is_gone());
+
+    let mut kept = last.into_kept();
+    let slots = vec![id("a"), id("d")];
+    let next = ExecutionId { generation: 4, ..ID };
+    let mut execution = Execution::new(next, &graph(), slots, None, &mut kept, (0, 1000));
+    assert_eq!(kept.into_keys().collect::<Vec<_>>(), [id("c")], "nothing is left to do for it");
+    assert!(execution.is_continued);
+    assert_eq!(execution.worker_of(1).map(|worker| worker.started_for), Some(ID));
+    assert_eq!(execution.sessions().count(), 0, "it does not serve this execution yet");
+    assert!(execution.to_continue().is_empty(), "one has to be started first");
+    assert!(!execution.register(&id("a"), 9, String::new()), "it has its session");
+    assert!(execution.register(&id("d"), 4, "d:1".into()));
+    assert_eq!(execution.to_continue(), [1]);
+    assert!(execution.to_continue().is_empty(), "once");
+    assert!(execution.deploy(5, &graph(), &config(&[]), "").is_empty());
+    assert!(execution.register(&id("a"), 1, "a:2".into()));
+    let parts = execution.deploy(5, &graph(), &config(&[]), "");
+    let addresses: Vec<&str> = parts[0].1.workers.iter().map(|worker| worker.data_address.as_str()).collect();
+    assert_eq!(addresses, ["a:2", "d:1"]);
 }

@@ -1,4 +1,4 @@
-//! From phase to phase.
+//! From phase to phase, up to the end of an execution.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -6,28 +6,20 @@ use std::mem;
 use flott_checkpoint::{Manifest, assign};
 use flott_control::{CompletedCheckpoint, Down, Fact, JobEnd};
 use flott_core::ids::{CheckpointId, Generation, SubtaskId, TaskManagerId};
-use flott_core::status::{JobStatus, TaskStatus};
+use flott_core::status::JobStatus;
 use flott_core::{Error, ErrorKind, Result};
 
-use super::{Context, Failure, Job, Next, Phase, describe};
-use crate::api::{Command, Reply};
-use crate::coordinator::{Action, Suspension};
+use super::keeping::REGISTER_TIMEOUT_KEPT_MS;
+use super::{Cause, Context, Failure, Job, Phase, describe};
+use crate::api::Command;
+use crate::coordinator::Action;
 use crate::execution::{Execution, Restore};
-use crate::restart::Decision;
+use crate::rescale::parallelism_of;
 use crate::retention::is_below;
 use crate::scheduler::place;
 
 /// How long a TaskManager has to start a worker: it may have to fetch the job's binary first.
 const REGISTER_TIMEOUT_MS: i64 = 120_000;
-
-/// How long tasks have to cancel before their workers are ended by force.
-const CANCEL_TIMEOUT_MS: i64 = 5_000;
-
-/// How long a TaskManager has to end a worker before the job goes on without its word.
-const STOP_TIMEOUT_MS: i64 = 5_000;
-
-/// How long a TaskManager has to say how a worker ended whose connection was lost.
-const EXPLAIN_TIMEOUT_MS: i64 = 1_000;
 
 impl Job {
     /// The job may run: it is new, or the JobManager has read its log.
@@ -44,8 +36,16 @@ impl Job {
                 if self.generation > 0 {
                     self.set_status(ctx.now_ms, JobStatus::Restarting);
                 }
+                self.load_claim(ctx);
                 self.start_generation(ctx);
             }
+        }
+    }
+
+    /// The files of a claimed checkpoint that the job has left behind are needed to delete it.
+    fn load_claim(&self, ctx: &mut Context<'_>) {
+        if let Some(location) = self.spec.savepoint.clone().filter(|_| self.coordinator.has_unknown_claim()) {
+            ctx.commands.push(Command::LoadManifest { job: self.id, generation: 0, location, sha256: None });
         }
     }
 
@@ -71,6 +71,17 @@ impl Job {
         generation: Generation,
         result: Result<(String, Box<Manifest>)>,
     ) {
+        if generation == 0 {
+            // What cannot be read is left where it is.
+            if let Ok((location, manifest)) = result
+                && !self.has_ended()
+            {
+                let files = files_of(&manifest, &location);
+                let actions = self.coordinator.claimed(location, files);
+                self.carry_out(ctx, actions);
+            }
+            return;
+        }
         if !matches!(self.phase, Phase::Loading) || generation != self.generation + 1 {
             return;
         }
@@ -98,10 +109,12 @@ impl Job {
         manifest: Box<Manifest>,
         latest: Option<CompletedCheckpoint>,
     ) -> Result<Restore> {
+        let files = files_of(&manifest, &location);
         if latest.is_none() {
             assign::check(&manifest, &self.spec.graph, self.spec.allow_non_restored_state)?;
+            // There are no others that could take its place yet.
+            let _ = self.coordinator.claimed(location.clone(), files.clone());
         }
-        let files: BTreeSet<String> = manifest.files().map(|file| file.resolve(&location).path).collect();
         let dir = self.coordinator.generation_dir(manifest.generation);
         let is_own = latest.is_some() && !manifest.is_savepoint && is_below(&location, &dir);
         self.coordinator.restored(latest.unwrap_or_else(|| describe(&location, &manifest)), files);
@@ -117,9 +130,9 @@ impl Job {
             match &self.phase {
                 Phase::Waiting { .. } => self.acquire_slots(ctx),
                 Phase::Active(_) => self.tick_active(ctx),
-                Phase::Stopping { .. } => self.tick_stopping(ctx),
+                Phase::Stopping(_) => self.tick_stopping(ctx),
                 Phase::Delayed { until_ms } => {
-                    if ctx.now_ms >= *until_ms && self.coordinator.is_settled() {
+                    if ctx.now_ms >= *until_ms && self.is_settled() {
                         self.start_generation(ctx);
                     }
                 }
@@ -137,25 +150,33 @@ impl Job {
             Phase::Waiting { since_ms, .. } => Some(since_ms + self.settings.slot_timeout_ms),
             Phase::Active(execution) => {
                 let coordinator = self.coordinator.next_deadline(execution.progress());
-                execution.register_by_ms.into_iter().chain(coordinator).min()
+                execution.register_by_ms.into_iter().chain(coordinator).chain(self.drift_deadline()).min()
             }
-            Phase::Stopping { execution, kill_at_ms, explain_by_ms, give_up_at_ms, .. } => {
-                let explain_by = execution.is_unreachable().then_some(*explain_by_ms);
-                kill_at_ms.iter().chain(&explain_by).chain([give_up_at_ms]).copied().min()
-            }
-            Phase::Delayed { until_ms } => self.coordinator.is_settled().then_some(*until_ms),
+            Phase::Stopping(stopping) => Some(stopping.next_deadline()),
+            Phase::Delayed { until_ms } => self.is_settled().then_some(*until_ms),
             Phase::Idle | Phase::Loading | Phase::Starting { .. } | Phase::Ending | Phase::Ended => None,
         }
     }
 
+    /// Whether the log says where and how to go on: neither a checkpoint nor a rescale is on its way to it.
+    fn is_settled(&self) -> bool {
+        self.coordinator.is_settled() && !self.is_rescale_proposed()
+    }
+
     fn acquire_slots(&mut self, ctx: &mut Context<'_>) {
+        let offers = ctx.resources.offers(self.id);
+        let parallelism = self.next_parallelism(&offers);
+        let last = self.kept.as_ref().map(|last| last.affinity(&self.spec.graph, &parallelism));
+        let needed = parallelism.iter().copied().max().unwrap_or(0);
         let Phase::Waiting { since_ms, restore, shortage } = &mut self.phase else { return };
-        match place(self.spec.graph.slots(), &ctx.resources.offers()) {
+        match place(needed, &offers, &last.unwrap_or_default()) {
             Ok(slots) => {
-                ctx.resources.allocate(self.id, &slots);
-                let generation = self.generation + 1;
+                ctx.resources.reserve(self.id, &slots);
                 self.phase = Phase::Starting { slots, restore: restore.take(), lost: None };
-                ctx.propose(Fact::GenerationStarted { job: self.id, generation });
+                if parallelism != parallelism_of(&self.spec.graph) {
+                    ctx.propose(Fact::JobRescaled { job: self.id, parallelism });
+                }
+                ctx.propose(Fact::GenerationStarted { job: self.id, generation: self.generation + 1 });
             }
             Err(missing) if ctx.now_ms >= *since_ms + self.settings.slot_timeout_ms => {
                 let error = Error::system(format!(
@@ -165,8 +186,12 @@ impl Job {
                 if self.generation == 0 {
                     self.end_with(ctx, error);
                 } else {
-                    // It ran before, so the slots may come back with a machine.
-                    self.fail_without_workers(ctx, Failure::from(error));
+                    // It ran before, so the slots may come back with a machine. What it holds is for others meanwhile.
+                    let failure = Failure::from(error);
+                    self.record(ctx.now_ms, &failure);
+                    self.interrupt_rescale(ctx, &failure.error);
+                    let next = self.decide(ctx.now_ms, &failure);
+                    self.dismiss(ctx, next);
                 }
             }
             Err(missing) => *shortage = Some(missing),
@@ -178,22 +203,34 @@ impl Job {
         self.generation = self.generation.max(generation);
         match mem::replace(&mut self.phase, Phase::Idle) {
             Phase::Starting { lost: Some(failure), .. } => self.fail_without_workers(ctx, failure),
-            Phase::Starting { slots, restore, lost: None } => {
-                let (id, graph, now_ms) = (self.execution_id(), &self.spec.graph, ctx.now_ms);
-                let execution = Execution::new(id, graph, &slots, restore, now_ms, now_ms + REGISTER_TIMEOUT_MS);
-                for worker in &execution.workers {
-                    let start = Down::StartWorker {
-                        execution: id,
-                        artifact: self.spec.artifact.clone(),
-                        args: self.spec.args.clone(),
-                        config: graph.config.clone(),
-                    };
-                    ctx.send_to(&worker.task_manager, start);
-                }
-                self.phase = Phase::Active(Box::new(execution));
-            }
+            Phase::Starting { slots, restore, lost: None } => self.start_workers(ctx, slots, restore),
             other => self.phase = other,
         }
+    }
+
+    fn start_workers(&mut self, ctx: &mut Context<'_>, slots: Vec<TaskManagerId>, restore: Option<Restore>) {
+        let (id, graph) = (self.execution_id(), &self.spec.graph);
+        let mut kept = self.kept.take().map(|last| last.into_kept()).unwrap_or_default();
+        ctx.resources.hold(self.id, &slots);
+        let times = (ctx.now_ms, ctx.now_ms + REGISTER_TIMEOUT_MS);
+        let execution = Execution::new(id, graph, slots, restore, &mut kept, times);
+        for worker in kept.into_values() {
+            ctx.send_to(&worker.task_manager, Down::StopWorker { execution: worker.started_for });
+            if let Some(session) = worker.session {
+                ctx.refuse(session, Error::system("the job has no subtask for this worker any more"));
+            }
+        }
+        for worker in execution.workers.iter().filter(|worker| worker.session.is_none()) {
+            let start = Down::StartWorker {
+                execution: id,
+                artifact: self.spec.artifact.clone(),
+                args: self.spec.args.clone(),
+                config: graph.config.clone(),
+            };
+            ctx.send_to(&worker.task_manager, start);
+        }
+        self.phase = Phase::Active(Box::new(execution));
+        self.continue_kept(ctx);
     }
 
     /// All tasks run for the first time in this execution.
@@ -208,18 +245,26 @@ impl Job {
             }
         }
         self.set_status(ctx.now_ms, JobStatus::Running);
+        self.rescale_done(ctx);
     }
 
     fn tick_active(&mut self, ctx: &mut Context<'_>) {
-        let Phase::Active(execution) = &mut self.phase else { return };
+        let Phase::Active(execution) = &self.phase else { return };
         if execution.register_by_ms.is_some_and(|register_by| ctx.now_ms >= register_by) {
-            let missing = execution.workers.iter().find(|worker| worker.session.is_none());
+            let missing = execution.workers.iter().find(|worker| !worker.is_registered);
             let task_manager = missing.map(|worker| worker.task_manager.clone());
             let name = task_manager.as_ref().map_or_else(String::new, |id| format!(" on {id}"));
-            let error = Error::system(format!("the worker{name} did not start within {REGISTER_TIMEOUT_MS} ms"));
-            self.fail(ctx, Failure { error, task: None, task_manager });
+            let what = match missing.and_then(|worker| worker.session) {
+                Some(_) => format!("go back to the checkpoint within {REGISTER_TIMEOUT_KEPT_MS} ms"),
+                None => format!("start within {REGISTER_TIMEOUT_MS} ms"),
+            };
+            let error = Error::system(format!("the worker{name} did not {what}"));
+            self.fail(ctx, Failure { task_manager, ..Failure::from(error) });
             return;
         }
+        // Before the coordinator, which is to take the checkpoint for it.
+        self.follow_slots(ctx);
+        let Phase::Active(execution) = &self.phase else { return };
         let actions = self.coordinator.tick(ctx.now_ms, execution.progress(), &execution.splits);
         self.carry_out(ctx, actions);
     }
@@ -235,170 +280,13 @@ impl Job {
                     }
                 }
                 Action::Command(command) => ctx.commands.push(command),
+                Action::Rescale(outcome) => self.rescale_checkpointed(ctx, outcome),
                 Action::Fail(error) => failure = Some(error),
             }
         }
         if let Some(error) = failure {
             self.fail(ctx, Failure::from(error));
         }
-    }
-
-    /// The execution failed: its workers are stopped, and the restart strategy decides what follows.
-    pub(super) fn fail(&mut self, ctx: &mut Context<'_>, failure: Failure) {
-        match mem::replace(&mut self.phase, Phase::Idle) {
-            Phase::Active(execution) => {
-                self.record(ctx.now_ms, &failure);
-                let next = self.decide(ctx.now_ms, &failure.error);
-                let status = match next {
-                    Next::Restart { .. } => JobStatus::Restarting,
-                    Next::End { .. } => JobStatus::Failing,
-                };
-                self.set_status(ctx.now_ms, status);
-                self.stop(ctx, execution, next);
-                let actions = self.coordinator.suspend(ctx.now_ms, &Suspension::Failed(failure.error));
-                self.carry_out(ctx, actions);
-            }
-            other => self.phase = other,
-        }
-    }
-
-    /// The execution failed before any worker was started.
-    fn fail_without_workers(&mut self, ctx: &mut Context<'_>, failure: Failure) {
-        self.record(ctx.now_ms, &failure);
-        ctx.resources.release(self.id);
-        match self.decide(ctx.now_ms, &failure.error) {
-            Next::Restart { at_ms } => {
-                self.set_status(ctx.now_ms, JobStatus::Restarting);
-                self.phase = Phase::Delayed { until_ms: at_ms };
-            }
-            Next::End { status, error } => self.end(ctx, status, error),
-        }
-    }
-
-    fn decide(&mut self, now_ms: i64, error: &Error) -> Next {
-        let status = JobStatus::Failed;
-        // The same input fails in the same way again.
-        if error.kind == ErrorKind::Input {
-            return Next::End { status, error: Some(error.clone()) };
-        }
-        match self.restart.on_failure(now_ms) {
-            Decision::Restart { delay_ms } => Next::Restart { at_ms: now_ms + delay_ms },
-            Decision::GiveUp { reason } => {
-                let mut error = error.clone();
-                error.message = format!("{} (not restarted: {reason})", error.message);
-                Next::End { status, error: Some(error) }
-            }
-        }
-    }
-
-    /// Ends all workers, at once.
-    pub(super) fn stop(&mut self, ctx: &mut Context<'_>, execution: Box<Execution>, next: Next) {
-        stop_workers(ctx, &execution);
-        self.phase = Phase::Stopping {
-            execution,
-            next,
-            kill_at_ms: None,
-            explain_by_ms: ctx.now_ms + EXPLAIN_TIMEOUT_MS,
-            give_up_at_ms: ctx.now_ms + STOP_TIMEOUT_MS,
-        };
-    }
-
-    fn tick_stopping(&mut self, ctx: &mut Context<'_>) {
-        let Phase::Stopping { execution, kill_at_ms, explain_by_ms, give_up_at_ms, .. } = &mut self.phase else {
-            return;
-        };
-        if kill_at_ms.is_some_and(|kill_at| ctx.now_ms >= kill_at || execution.has_ended()) {
-            *kill_at_ms = None;
-            stop_workers(ctx, execution);
-        }
-        let is_over = execution.is_gone()
-            || (execution.is_unreachable() && ctx.now_ms >= *explain_by_ms)
-            || ctx.now_ms >= *give_up_at_ms;
-        if !is_over {
-            return;
-        }
-        if let Phase::Stopping { mut execution, next, .. } = mem::replace(&mut self.phase, Phase::Idle) {
-            let sessions: Vec<_> = execution.sessions().collect();
-            for session in sessions {
-                ctx.refuse(session, Error::system(format!("generation {} of the job is over", self.generation)));
-            }
-            execution.set_remaining(ctx.now_ms, TaskStatus::Canceled);
-            self.vertices = execution.view(&self.spec.graph);
-            ctx.resources.release(self.id);
-            match next {
-                Next::Restart { at_ms } => self.phase = Phase::Delayed { until_ms: at_ms },
-                Next::End { status, error } => self.end(ctx, status, error),
-            }
-        }
-    }
-
-    /// All tasks have finished.
-    pub(super) fn finish(&mut self, ctx: &mut Context<'_>) {
-        match mem::replace(&mut self.phase, Phase::Idle) {
-            Phase::Active(execution) => {
-                self.stop(ctx, execution, Next::End { status: JobStatus::Finished, error: None });
-                let actions = self.coordinator.suspend(ctx.now_ms, &Suspension::Finished);
-                self.carry_out(ctx, actions);
-            }
-            other => self.phase = other,
-        }
-    }
-
-    /// A client wants the job to stop without a savepoint.
-    pub(crate) fn cancel(&mut self, ctx: &mut Context<'_>) -> Result<Reply> {
-        if self.status == JobStatus::Cancelling {
-            return Ok(Reply::Cancelling);
-        }
-        let is_over = match &self.phase {
-            Phase::Ending | Phase::Ended => true,
-            Phase::Stopping { next: Next::End { status, .. }, .. } => *status == JobStatus::Finished,
-            _ => false,
-        };
-        if is_over {
-            return Err(Error::input(format!("job {} is at its end already: {}", self.id, self.status)));
-        }
-        let canceled = Next::End { status: JobStatus::Canceled, error: None };
-        match mem::replace(&mut self.phase, Phase::Idle) {
-            Phase::Active(mut execution) => {
-                let id = execution.id;
-                execution.set_remaining(ctx.now_ms, TaskStatus::Canceling);
-                execution.sessions().for_each(|session| ctx.send(session, Down::CancelTasks { execution: id }));
-                let kill_at_ms = ctx.now_ms + CANCEL_TIMEOUT_MS;
-                let has_all_workers = execution.register_by_ms.is_none();
-                self.phase = Phase::Stopping {
-                    execution,
-                    next: canceled,
-                    // Before the deployment there is no task that could cancel.
-                    kill_at_ms: Some(if has_all_workers { kill_at_ms } else { ctx.now_ms }),
-                    explain_by_ms: ctx.now_ms,
-                    give_up_at_ms: kill_at_ms + STOP_TIMEOUT_MS,
-                };
-            }
-            Phase::Stopping { execution, kill_at_ms, explain_by_ms, give_up_at_ms, .. } => {
-                self.phase = Phase::Stopping { execution, next: canceled, kill_at_ms, explain_by_ms, give_up_at_ms };
-            }
-            _ => {
-                ctx.resources.release(self.id);
-                self.end(ctx, JobStatus::Canceled, None);
-            }
-        }
-        self.set_status(ctx.now_ms, JobStatus::Cancelling);
-        let actions = self.coordinator.suspend(ctx.now_ms, &Suspension::Cancelled);
-        self.carry_out(ctx, actions);
-        Ok(Reply::Cancelling)
-    }
-
-    /// The job fails for good, before or between executions.
-    fn end_with(&mut self, ctx: &mut Context<'_>, error: Error) {
-        self.record(ctx.now_ms, &Failure::from(error.clone()));
-        ctx.resources.release(self.id);
-        self.end(ctx, JobStatus::Failed, Some(error));
-    }
-
-    fn end(&mut self, ctx: &mut Context<'_>, status: JobStatus, error: Option<Error>) {
-        self.phase = Phase::Ending;
-        let end = JobEnd { status, error, ended_ms: ctx.now_ms };
-        ctx.propose(Fact::JobEnded { job: self.id, end });
     }
 
     /// The end is durable.
@@ -434,28 +322,32 @@ impl Job {
 
     /// A TaskManager is gone, and with it everything that it ran.
     pub(crate) fn task_manager_lost(&mut self, ctx: &mut Context<'_>, id: &TaskManagerId, reason: &str) {
-        let failure = || Failure {
+        let failure = Failure {
             error: Error::system(format!("TaskManager {id} was lost: {reason}")),
+            cause: Cause::Loss,
             task: None,
             task_manager: Some(id.clone()),
         };
-        match &mut self.phase {
-            Phase::Starting { slots, lost, .. } if slots.contains(id) => *lost = Some(failure()),
-            Phase::Active(execution) | Phase::Stopping { execution, .. } => {
-                let Some(worker) = execution.worker_on(id) else { return };
-                worker.is_gone = true;
-                if let Some(session) = worker.session.filter(|_| !worker.is_lost) {
-                    ctx.refuse(session, Error::system("its TaskManager was lost"));
-                }
-                self.fail(ctx, failure());
+        let worker = self.execution_mut().and_then(|execution| execution.worker_on(id));
+        let has_worker = worker.is_some();
+        if let Some(worker) = worker.filter(|worker| !worker.is_gone) {
+            worker.is_gone = true;
+            if let Some(session) = worker.session.filter(|_| !worker.is_lost) {
+                ctx.refuse(session, Error::system("its TaskManager was lost"));
             }
-            _ => {}
+        }
+        match &mut self.phase {
+            Phase::Starting { slots, lost, .. } if slots.contains(id) => {
+                *lost = Some(failure);
+                self.stop_keeping(ctx, id);
+            }
+            _ if has_worker => self.blame(ctx, id, failure),
+            _ => self.rescale_without(ctx, id),
         }
     }
 }
 
-fn stop_workers(ctx: &mut Context<'_>, execution: &Execution) {
-    for worker in execution.workers.iter().filter(|worker| !worker.is_gone) {
-        ctx.send_to(&worker.task_manager, Down::StopWorker { execution: execution.id });
-    }
+/// The full URLs of a checkpoint's files.
+fn files_of(manifest: &Manifest, location: &str) -> BTreeSet<String> {
+    manifest.files().map(|file| file.resolve(location).path).collect()
 }

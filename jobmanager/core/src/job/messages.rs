@@ -5,7 +5,8 @@ use flott_core::ids::{SubtaskId, TaskManagerId, VertexId};
 use flott_core::status::TaskStatus;
 use flott_core::{Error, Result};
 
-use super::{Context, Failure, Job, Next, Phase};
+use super::stopping::Stopping;
+use super::{Cause, Context, Failure, Job, Next, Phase};
 use crate::api::{Reply, RequestId, SessionId};
 use crate::coordinator::Wish;
 use crate::execution::task_name;
@@ -13,7 +14,8 @@ use crate::settings::folder_url;
 use crate::splits::Assignment;
 
 impl Job {
-    /// A worker process of this job connected. One that nobody waits for is refused, and ends itself.
+    /// A worker process of this job connected, or one that was kept has gone back to the checkpoint. One that nobody
+    /// waits for is refused, and ends itself.
     pub(crate) fn register_worker(
         &mut self,
         ctx: &mut Context<'_>,
@@ -34,6 +36,8 @@ impl Job {
         ctx.sessions.open(ctx.now_ms, session, peer);
         let heartbeat_interval_ms = ctx.sessions.interval_ms().unsigned_abs();
         ctx.send(session, Down::Registered { heartbeat_interval_ms });
+        self.continue_kept(ctx);
+        let Phase::Active(execution) = &mut self.phase else { return Ok(()) };
         let checkpoint_dir = self.coordinator.generation_dir(execution_id.generation);
         for (session, deployment) in execution.deploy(ctx.now_ms, &self.spec.graph, &self.config, &checkpoint_dir) {
             ctx.send(session, Down::Deploy { execution: execution_id, deployment });
@@ -44,21 +48,31 @@ impl Job {
     /// A worker said something about the execution that it was registered for.
     pub(crate) fn on_worker_message(&mut self, ctx: &mut Context<'_>, session: SessionId, message: Up) {
         let is_current = match &self.phase {
-            Phase::Active(execution) | Phase::Stopping { execution, .. } => {
+            Phase::Active(execution) | Phase::Stopping(Stopping { execution, .. }) => {
                 execution.sessions().any(|current| current == session)
             }
             _ => false,
         };
+        if !matches!(self.phase, Phase::Active(_))
+            && let Up::TaskStatus { status: TaskStatus::Failed, error, .. } = &message
+        {
+            self.kept_worker_failed(ctx, session, error.clone());
+        }
         if !is_current {
-            ctx.refuse(session, Error::system("this execution of the job is over"));
+            if !self.is_kept(session) {
+                ctx.refuse(session, Error::system("this execution of the job is over"));
+            }
             return;
         }
         let now_ms = ctx.now_ms;
         match message {
             Up::Heartbeat { metrics, .. } => {
-                if let Phase::Active(execution) | Phase::Stopping { execution, .. } = &mut self.phase {
+                if let Phase::Active(execution) | Phase::Stopping(Stopping { execution, .. }) = &mut self.phase {
                     execution.set_metrics(metrics);
                 }
+            }
+            Up::ConnectionLost { error, .. } => {
+                self.fail(ctx, Failure { cause: Cause::Connection, ..Failure::from(error) });
             }
             Up::TaskStatus { subtask, status, error, .. } => self.on_task_status(ctx, subtask, status, error),
             Up::SplitsDiscovered { vertex, splits, .. } => {
@@ -103,7 +117,7 @@ impl Job {
     fn on_task_status(&mut self, ctx: &mut Context<'_>, subtask: SubtaskId, status: TaskStatus, error: Option<Error>) {
         let (execution, is_active) = match &mut self.phase {
             Phase::Active(execution) => (execution, true),
-            Phase::Stopping { execution, .. } => (execution, false),
+            Phase::Stopping(Stopping { execution, .. }) => (execution, false),
             _ => return,
         };
         if !execution.set_status(ctx.now_ms, subtask, status) || !is_active {
@@ -120,9 +134,14 @@ impl Job {
         };
         if let Some(error) = trouble {
             let task_manager = execution.task_manager_of(subtask).cloned();
+            if let Some(id) = &task_manager
+                && let Some(worker) = execution.worker_on(id)
+            {
+                worker.has_failed = true;
+            }
             let task = task_name(&self.spec.graph, subtask);
             let error = error.context(&task);
-            self.fail(ctx, Failure { error, task: Some(task), task_manager });
+            self.fail(ctx, Failure { error, cause: Cause::Task, task: Some(task), task_manager });
         } else if is_finished {
             self.finish(ctx);
         } else if progress.is_running && !has_run {
@@ -130,15 +149,25 @@ impl Job {
         }
     }
 
+    /// A subtask failed in an execution that is over. Its worker is not sound enough to be kept.
+    fn kept_worker_failed(&mut self, ctx: &mut Context<'_>, session: SessionId, error: Option<Error>) {
+        let worker = self.execution_mut().and_then(|execution| execution.worker_of(session));
+        let Some(task_manager) = worker.map(|worker| worker.task_manager.clone()) else { return };
+        let error = error.unwrap_or_else(|| Error::system("it did not say why"));
+        let error = error.context(format!("the worker on TaskManager {task_manager} failed meanwhile"));
+        let failure = Failure { cause: Cause::Task, task_manager: Some(task_manager.clone()), ..Failure::from(error) };
+        self.blame(ctx, &task_manager, failure);
+    }
+
     /// The session of a worker ended.
     pub(crate) fn worker_lost(&mut self, ctx: &mut Context<'_>, session: SessionId, reason: &str) {
-        let (Phase::Active(execution) | Phase::Stopping { execution, .. }) = &mut self.phase else { return };
-        let lost = execution.workers.iter_mut().find(|worker| worker.session == Some(session));
-        let Some(worker) = lost.filter(|worker| !worker.is_gone) else { return };
+        let worker = self.execution_mut().and_then(|execution| execution.worker_of(session));
+        let Some(worker) = worker.filter(|worker| !worker.is_gone) else { return };
         worker.is_lost = true;
         let task_manager = worker.task_manager.clone();
         let error = Error::system(format!("the worker on TaskManager {task_manager} was lost: {reason}"));
-        self.fail(ctx, Failure { error, task: None, task_manager: Some(task_manager) });
+        let failure = Failure { error, cause: Cause::Loss, task: None, task_manager: Some(task_manager.clone()) };
+        self.blame(ctx, &task_manager, failure);
     }
 
     /// A TaskManager says that a worker ended.
@@ -146,36 +175,30 @@ impl Job {
         &mut self,
         ctx: &mut Context<'_>,
         task_manager: &TaskManagerId,
-        execution_id: ExecutionId,
+        started_for: ExecutionId,
         reason: &str,
     ) {
         let message = format!("the worker on TaskManager {task_manager} ended: {reason}");
-        let mut explanation = None;
-        match &mut self.phase {
-            Phase::Active(execution) if execution.id == execution_id => {
-                let Some(worker) = execution.worker_on(task_manager) else { return };
-                worker.is_gone = true;
-                let task_manager = Some(task_manager.clone());
-                self.fail(ctx, Failure { error: Error::system(message), task: None, task_manager });
+        let worker = self.execution_mut().and_then(|execution| execution.worker_on(task_manager));
+        let Some(worker) = worker.filter(|worker| worker.started_for == started_for && !worker.is_gone) else { return };
+        worker.is_gone = true;
+        // That it ended is no news then, but this is how.
+        let explains = worker.is_lost && reason != WORKER_STOPPED;
+        if let Phase::Stopping(Stopping { next, .. }) = &mut self.phase
+            && explains
+        {
+            if let Next::End { error: Some(error), .. } = next {
+                error.message = format!("{}; {message}", error.message);
             }
-            Phase::Stopping { execution, next, .. } if execution.id == execution_id => {
-                let Some(worker) = execution.worker_on(task_manager) else { return };
-                // That it ended is no news then, but this is how.
-                if worker.is_lost && !worker.is_gone && reason != WORKER_STOPPED {
-                    if let Next::End { error: Some(error), .. } = next {
-                        error.message = format!("{}; {message}", error.message);
-                    }
-                    explanation = Some(message);
-                }
-                worker.is_gone = true;
+            let latest = self.exceptions.first_mut();
+            if let Some(exception) = latest.filter(|latest| latest.task_manager.as_ref() == Some(task_manager)) {
+                exception.message = format!("{}; {message}", exception.message);
             }
-            _ => {}
+            return;
         }
-        let latest =
-            self.exceptions.first_mut().filter(|exception| exception.task_manager.as_ref() == Some(task_manager));
-        if let (Some(explanation), Some(exception)) = (explanation, latest) {
-            exception.message = format!("{}; {explanation}", exception.message);
-        }
+        let error = Error::system(message);
+        let failure = Failure { error, cause: Cause::Loss, task: None, task_manager: Some(task_manager.clone()) };
+        self.blame(ctx, task_manager, failure);
     }
 
     /// A client wants a savepoint. The reply follows when it is complete, or the job has stopped with it.

@@ -9,6 +9,7 @@ pub(super) fn decided(fact: &Fact) {
     match fact {
         Fact::JobSubmitted { job, spec, .. } => tracing::info!(%job, name = spec.graph.name, "job accepted"),
         Fact::GenerationStarted { job, generation } => tracing::info!(%job, generation, "execution starts"),
+        Fact::JobRescaled { job, parallelism } => tracing::info!(%job, ?parallelism, "job rescaled"),
         Fact::CheckpointCompleted { job, checkpoint } => {
             let (id, bytes) = (checkpoint.id, checkpoint.bytes_written);
             tracing::debug!(%job, id, bytes, location = checkpoint.location, "checkpoint completed");
@@ -32,6 +33,9 @@ pub(super) fn happened(event: &Event) {
         }
         Up::WorkerExited { execution, reason } if reason != WORKER_STOPPED => {
             tracing::warn!(job = %execution.job, generation = execution.generation, reason, "worker ended");
+        }
+        Up::ConnectionLost { execution, error } => {
+            tracing::warn!(job = %execution.job, generation = execution.generation, %error, "connection lost");
         }
         Up::CheckpointDeclined { execution, subtask, checkpoint, reason } => {
             tracing::warn!(job = %execution.job, %subtask, id = checkpoint, %reason, "checkpoint declined");

@@ -36,7 +36,7 @@ pub(super) async fn config() -> Json<Value> {
         "timezone-offset": 0,
         "flink-version": env!("CARGO_PKG_VERSION"),
         "flink-revision": "flott",
-        "features": { "web-submit": false, "web-cancel": true, "web-rescale": false, "web-history": false },
+        "features": { "web-submit": false, "web-cancel": true, "web-rescale": true, "web-history": false },
     }))
 }
 

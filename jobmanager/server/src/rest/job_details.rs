@@ -71,6 +71,8 @@ pub(super) async fn job(State(rest): AppState, Path(id): Path<String>) -> Result
         "status-counts": status_counts,
         "plan": describe_plan(&job),
         "waiting-for": job.waiting_for,
+        // The parallelism of each vertex that it is being rescaled to.
+        "rescaling-to": job.rescaling_to,
         "generation": job.generation,
     })))
 }

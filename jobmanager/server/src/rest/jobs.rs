@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
-use flott_control::JobSpec;
+use flott_control::{ClaimMode, JobSpec};
 use flott_core::ids::JobId;
 use flott_core::time::Timestamp;
 use flott_jobmanager_core::Request;
@@ -11,10 +11,10 @@ use flott_jobmanager_core::view::JobView;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::AppState;
 use super::body::Body;
 use super::error::ApiError;
 use super::job_details::task_counts;
+use super::{AppState, Rest};
 use crate::submission;
 
 /// `GET /jobs`
@@ -54,6 +54,11 @@ fn summary(job: &JobView, now_ms: Timestamp) -> Value {
 pub(super) async fn submit(State(rest): AppState, Body(body): Body) -> Result<Json<Value>, ApiError> {
     let spec: JobSpec = serde_json::from_slice(&body)
         .map_err(|error| ApiError::bad_request(format!("the body is not a job description: {error}")))?;
+    accept(&rest, spec).await
+}
+
+/// Refuses a job that cannot run, or makes it durable under a new id.
+async fn accept(rest: &Rest, spec: JobSpec) -> Result<Json<Value>, ApiError> {
     if spec.artifact.is_none() {
         return Err(ApiError::bad_request(
             "the job names no binary: upload it with PUT /artifacts/:sha256, and name it in 'artifact'",
@@ -63,6 +68,38 @@ pub(super) async fn submit(State(rest): AppState, Body(body): Body) -> Result<Js
     let job = JobId(flott_env::random_id());
     rest.leader.request(Request::Submit { job, spec: Box::new(spec) }).await?;
     Ok(Json(json!({ "jobid": job.to_string() })))
+}
+
+/// The body of [`restart`].
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RestartBody {
+    savepoint_path: String,
+    #[serde(default)]
+    allow_non_restored_state: bool,
+}
+
+/// `POST /jobs/:id/restart`: a job that has ended runs again under a new id, as it was, from a savepoint. Flink
+/// has no such call; it is the way back of an upgrade, whose client does not have the old binary.
+pub(super) async fn restart(
+    State(rest): AppState,
+    Path(id): Path<String>,
+    Body(body): Body,
+) -> Result<Json<Value>, ApiError> {
+    let body: RestartBody = serde_json::from_slice(&body).map_err(|error| {
+        ApiError::bad_request(format!("the body is not as expected: {error}; write {{\"savepointPath\": \"...\"}}"))
+    })?;
+    let job = rest.job(id.parse()?).await?;
+    if !job.status.is_terminal() {
+        return Err(ApiError::conflict(format!("job {} has not ended: it is {}", job.id, job.status)));
+    }
+    let spec = JobSpec {
+        savepoint: Some(body.savepoint_path),
+        allow_non_restored_state: body.allow_non_restored_state,
+        claim_mode: ClaimMode::NoClaim,
+        ..job.spec
+    };
+    accept(&rest, spec).await
 }
 
 /// The query of [`cancel`].

@@ -220,7 +220,7 @@ fn completed(reply: Reply) -> Result<String> {
 }
 
 /// Refuses at once what could not succeed.
-async fn running_job(rest: &Rest, id: &str) -> Result<JobId, ApiError> {
+pub(super) async fn running_job(rest: &Rest, id: &str) -> Result<JobId, ApiError> {
     let view = rest.job(id.parse()?).await?;
     if view.status.is_terminal() {
         return Err(ApiError::conflict(format!("job {} has already ended: it is {}", view.id, view.status)));

@@ -11,7 +11,7 @@ use crate::elf;
 
 impl Setup {
     /// Uploads a binary and submits a job that names it; its id.
-    async fn submit(&self) -> String {
+    pub(super) async fn submit(&self) -> String {
         let content = elf::example();
         let sha256 = to_hex(&Sha256::digest(&content));
         let upload = self.request(Method::PUT, &format!("/artifacts/{sha256}")).body(content);
@@ -24,7 +24,7 @@ impl Setup {
     }
 
     /// Starts an operation and waits for its result.
-    async fn operate(&self, path: &str, body: serde_json::Value, status_path: &str) -> serde_json::Value {
+    pub(super) async fn operate(&self, path: &str, body: serde_json::Value, status_path: &str) -> serde_json::Value {
         let (status, body) = self.post(path, body).await;
         assert_eq!(status, StatusCode::ACCEPTED, "{body}");
         let status_path = format!("{status_path}/{}", body["request-id"].as_str().unwrap());

@@ -42,8 +42,8 @@ async fn task_manager(handle: Arc<JobManagerHandle>, mut session: Session, id: T
 }
 
 /// Acknowledges, completes and cancels as it is told, at once.
-async fn worker(mut session: Session, execution: ExecutionId, task_manager: TaskManagerId) {
-    let register = Up::RegisterWorker { execution, task_manager, data_address: String::new() };
+async fn worker(mut session: Session, mut execution: ExecutionId, task_manager: TaskManagerId) {
+    let register = Up::RegisterWorker { execution, task_manager: task_manager.clone(), data_address: String::new() };
     let _ = session.up.send(register).await;
     let mut tasks: Vec<SubtaskId> = Vec::new();
     while let Some(message) = session.down.recv().await {
@@ -55,6 +55,12 @@ async fn worker(mut session: Session, execution: ExecutionId, task_manager: Task
                 answers.extend(tasks.iter().copied().map(status(TaskStatus::Running)));
                 let metrics = tasks.iter().copied().map(metrics).collect();
                 answers.push(Up::Heartbeat { execution: Some(execution), metrics });
+            }
+            Down::Continue { execution: next, .. } => {
+                execution = next;
+                tasks.clear();
+                let task_manager = task_manager.clone();
+                answers.push(Up::RegisterWorker { execution, task_manager, data_address: String::new() });
             }
             Down::DiscoverSplits { vertex, .. } => {
                 answers.push(Up::SplitsDiscovered { execution, vertex, splits: vec![b"split".to_vec()] });

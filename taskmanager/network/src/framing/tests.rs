@@ -2,7 +2,6 @@ use flott_control::CheckpointKind;
 use proptest::prelude::*;
 
 use super::*;
-use crate::element::Barrier;
 
 const CHANNEL: ChannelId = ChannelId { edge: 1, from: 2, to: u32::MAX };
 
@@ -32,7 +31,13 @@ fn samples() -> Vec<EncodedFrame> {
         barrier(CheckpointKind::Final),
         barrier(CheckpointKind::Savepoint { dir: "s3://bücket/\"a\"".into(), stop: true, drain: false }),
         element(Element::EndOfInput),
+        unaligned_barrier(70_000),
     ]
+}
+
+fn unaligned_barrier(overtaken: u32) -> EncodedFrame {
+    let barrier = Barrier { checkpoint: 5, triggered_ms: 6, kind: CheckpointKind::Checkpoint };
+    encode_element(CHANNEL, Element::UnalignedBarrier { barrier, overtaken }, true).unwrap()
 }
 
 /// What does not compress.
@@ -79,6 +84,18 @@ fn every_frame_survives_the_wire() {
     expect(10, "checkpoint: 3, triggered_ms: -4, kind: Checkpoint");
     expect(12, "kind: Savepoint { dir: \"s3://bücket/\\\"a\\\"\", stop: true, drain: false }");
     expect(13, "EndOfInput");
+    expect(14, "checkpoint: 5, triggered_ms: 6, kind: Checkpoint }, overtaken: 70000");
+}
+
+#[test]
+fn frames_know_what_they_carry_without_being_decoded() {
+    let frames = samples();
+    let other = ChannelId { from: 3, ..CHANNEL };
+    let elements: Vec<usize> = (0..frames.len()).filter(|at| frames[*at].is_element_of(CHANNEL)).collect();
+    assert_eq!(elements, (2..=13).collect::<Vec<_>>());
+    assert!(!frames.iter().any(|frame| frame.is_element_of(other)));
+    let barriers: Vec<usize> = (0..frames.len()).filter(|at| frames[*at].is_barrier()).collect();
+    assert_eq!(barriers, [10, 11, 12]);
 }
 
 #[test]
@@ -120,6 +137,7 @@ fn headers_that_lie_are_refused_before_anything_is_allocated() {
     assert!(refused(24, &[1]).contains("0 and 1 bytes"));
     assert!(refused(4, &[99]).contains("kind 99"));
     assert!(refused(4, &[KIND_CREDIT]).contains("0 bytes where 8 belong"));
+    assert!(refused(4, &[KIND_UNALIGNED_BARRIER]).contains("0 bytes where a barrier belongs"));
     assert!(refused(5, &[FLAG_LZ4]).contains("flags 1"));
     assert!(refused(6, &[1]).contains("corrupt data"));
 }

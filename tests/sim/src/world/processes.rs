@@ -318,7 +318,7 @@ impl World {
             self.oracle.jobs.get(&execution.job).is_some_and(|facts| facts.generation == execution.generation);
         for task in &deployment.tasks {
             let (subtask, restore) = (task.subtask, task.restore.as_ref());
-            let mut files = restore.into_iter().flat_map(|restore| restore.keyed_files.iter().flatten());
+            let mut files = restore.into_iter().flat_map(|restore| restore.keyed.iter().flat_map(|source| &source.files));
             if let Some(missing) = files.find(|file| is_current && !self.store.files.contains(&file.path)) {
                 self.violation = Some(format!("{} was deleted under a restore", missing.path));
                 return;

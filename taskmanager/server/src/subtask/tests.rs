@@ -1,0 +1,236 @@
+use std::sync::{Arc, Mutex};
+
+use flott_checkpoint::assign::ChannelSource;
+use flott_checkpoint::manifest::ChannelInput;
+use flott_connector_spi::Waker;
+use flott_core::Batch;
+use flott_core::config::Configuration;
+use flott_core::hash::stable_hash;
+use flott_core::ids::{JobId, OperatorId, SubtaskId};
+use flott_core::key_group::{group_of, owner_of};
+use flott_graph::Partitioning;
+use flott_network::{Element, Payload, Receiver, Signal, local_channel};
+use flott_operators::Push;
+use flott_operators::exchange::{ChannelWriter, HashRows};
+use flott_operators::snapshot::ChannelContents;
+use flott_operators::task::{InputHead, PayloadCodec};
+use tokio::runtime::{Builder, Runtime};
+
+use super::*;
+use crate::gate::{InputChannel, Records};
+
+const GROUPS: u32 = 128;
+
+/// So small that one batch fills it.
+const CHANNEL_BYTES: u64 = 100;
+
+/// A chain that keeps what it gets, in order.
+#[derive(Clone, Default)]
+struct Collected(Arc<Mutex<Vec<u32>>>);
+
+impl Push<u32> for Collected {
+    fn push(&mut self, batch: &mut Batch<u32>) -> Result<()> {
+        self.0.lock().unwrap().append(&mut batch.rows);
+        batch.clear();
+        Ok(())
+    }
+
+    fn control(&mut self, _: &mut Control<'_>) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Collected {
+    fn rows(&self) -> Vec<u32> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+/// One subtask that deals rows out by key to others, which keep them.
+struct Job {
+    _io: Runtime,
+    input: Sender,
+    upstream: Subtask,
+    downstream: Vec<(Subtask, Collected)>,
+}
+
+impl Job {
+    fn new(parallelism: u32) -> Self {
+        let io = Builder::new_current_thread().build().unwrap();
+        let hash: HashRows<u32> =
+            Arc::new(|rows: &[u32], hashes: &mut Vec<u64>| hashes.extend(rows.iter().map(stable_hash)));
+        let (input, receiver) = local_channel(1 << 20, Signal::new(), Signal::new());
+        let pairs = (0..parallelism).map(|_| local_channel(CHANNEL_BYTES, Signal::new(), Signal::new()));
+        let (senders, receivers): (Vec<Sender>, Vec<Receiver>) =
+            pairs.map(|(sender, receiver)| (sender.with_overtaking(), receiver)).unzip();
+        let writer = ChannelWriter::new(Partitioning::Hash, Some(hash), GROUPS, 0, senders.clone(), Arc::default());
+        let upstream = subtask(&io, (0, 0, 1), receiver, false, Box::new(writer), senders);
+        let downstream = (0..).zip(receivers).map(|(index, receiver)| {
+            let collected = Collected::default();
+            let chain = Box::new(collected.clone());
+            (subtask(&io, (1, index, parallelism), receiver, true, chain, Vec::new()), collected)
+        });
+        let downstream = downstream.collect();
+        Self { _io: io, input, upstream, downstream }
+    }
+
+    fn send(&self, rows: std::ops::Range<u32>) {
+        let count = rows.len() as u32;
+        let batch = Box::new(Batch::from_rows(rows.collect::<Vec<u32>>()));
+        self.input.send(Element::Batch(Payload::Local { batch, rows: count, bytes: 0 })).unwrap();
+    }
+
+    fn send_barrier(&self, checkpoint: CheckpointId) {
+        let barrier = Barrier { checkpoint, triggered_ms: flott_env::now_ms(), kind: CheckpointKind::Checkpoint };
+        self.input.send(Element::UnalignedBarrier { barrier, overtaken: 0 }).unwrap();
+    }
+
+    /// Lets everybody work until there is nothing to do.
+    fn run(&mut self) {
+        loop {
+            let now = flott_env::now_ms();
+            let mut has_moved = false;
+            for (subtask, _) in &mut self.downstream {
+                has_moved |= subtask.step(now).unwrap() == Step::Progress;
+            }
+            has_moved |= self.upstream.step(now).unwrap() == Step::Progress;
+            has_moved |= self.upstream.flush().unwrap();
+            if !has_moved {
+                return;
+            }
+        }
+    }
+
+    fn rows(&self) -> Vec<u32> {
+        let mut rows: Vec<u32> = self.downstream.iter().flat_map(|(_, collected)| collected.rows()).collect();
+        rows.sort_unstable();
+        rows
+    }
+}
+
+fn subtask(
+    io: &Runtime,
+    (vertex, index, parallelism): (u32, u32, u32),
+    receiver: Receiver,
+    is_keyed: bool,
+    chain: Box<dyn Push<u32>>,
+    outputs: Vec<Sender>,
+) -> Subtask {
+    let mut config = Configuration::default();
+    config.set("execution.checkpointing.unaligned", "true").unwrap();
+    let cx = TaskContext {
+        job: JobId([1; 16]),
+        generation: 1,
+        subtask: SubtaskId { vertex, index },
+        name: format!("vertex-{vertex}"),
+        parallelism,
+        max_parallelism: GROUPS,
+        config: config.clone(),
+        counters: Arc::default(),
+        io: io.handle().clone(),
+        waker: Waker::new(|| {}),
+        woken: Arc::default(),
+        splits: Arc::default(),
+    };
+    let head = Head::Input(Box::new(InputHead::new(chain, Arc::clone(&cx.counters))));
+    let inputs = vec![ChannelInput { sender: OperatorId([9; 16]), is_keyed, channels: 1 }];
+    let records = Records { operator: OperatorId([vertex as u8; 16]), inputs, codec: PayloadCodec::of::<u32>() };
+    let channels = vec![InputChannel { receiver, is_keyed, is_ordered: false }];
+    let gate = InputGate::new(channels, Some(records), Overtaking::of(&config).unwrap());
+    Subtask::new(cx, head, gate, outputs, None).unwrap()
+}
+
+/// What a subtask has reported as in flight to it at a checkpoint.
+fn in_flight(subtask: &mut Subtask, checkpoint: CheckpointId) -> Option<SavedChannels> {
+    let mut snapshots = subtask.take_reports().filter_map(|report| match report {
+        Report::Snapshot(snapshot) => Some(snapshot),
+        Report::Status(_) | Report::RequestSplit => None,
+    });
+    let snapshot = snapshots.next().expect("a snapshot");
+    assert_eq!(snapshot.checkpoint, checkpoint);
+    snapshot.channels
+}
+
+fn restored<'a>(saved: impl IntoIterator<Item = &'a SavedChannels>, is_whole: bool) -> RestoredState {
+    let contents = saved.into_iter().map(|saved| {
+        let file = FileHandle { path: String::new(), bytes: 0, sha256: String::new() };
+        let source = ChannelSource { file, schema: saved.schema.clone(), is_whole, has_others: is_whole };
+        ChannelContents { source, bytes: saved.bytes.clone().into() }
+    });
+    let mut restored = RestoredState::new(Vec::new(), Vec::new());
+    restored.channels = contents.collect();
+    restored
+}
+
+#[test]
+fn a_backpressured_job_snapshots_at_once_and_is_restored_at_another_parallelism() {
+    let mut job = Job::new(2);
+    job.send(0..100);
+    let now = flott_env::now_ms();
+    job.upstream.step(now).unwrap();
+    job.upstream.flush().unwrap();
+    assert_eq!(job.upstream.step(now).unwrap(), Step::BackPressured);
+
+    // There is room for nothing, and yet the barrier gets through.
+    job.send(100..200);
+    job.send_barrier(1);
+    job.send(200..250);
+    for _ in 0..3 {
+        job.upstream.step(now).unwrap();
+    }
+    let upstream = in_flight(&mut job.upstream, 1).expect("a batch that waited");
+    assert_eq!(upstream.rows, 100);
+    let mut downstream = Vec::new();
+    for (subtask, collected) in &mut job.downstream {
+        // The first step may process what it has just saved: the snapshot was taken before that.
+        subtask.step(now).unwrap();
+        subtask.step(now).unwrap();
+        downstream.push(in_flight(subtask, 1).expect("a batch that waited"));
+        assert!(collected.rows().iter().all(|row| *row < 100));
+    }
+    assert_eq!(downstream.iter().map(|saved| saved.rows).sum::<u64>(), 100);
+
+    // The job itself goes on as if nothing had been.
+    job.run();
+    assert_eq!(job.rows(), (0..250).collect::<Vec<_>>());
+
+    // Nothing had been processed at the barrier, so everything comes from what was in flight.
+    let mut job = Job::new(3);
+    job.upstream.open(restored([&upstream], true)).unwrap();
+    for (subtask, _) in &mut job.downstream {
+        subtask.open(restored(&downstream, false)).unwrap();
+    }
+    job.run();
+    assert_eq!(job.rows(), (0..200).collect::<Vec<_>>());
+    for (index, (_, collected)) in (0..).zip(&job.downstream) {
+        let is_owned = |row: &u32| owner_of(group_of(stable_hash(row), GROUPS), 3, GROUPS) == index;
+        assert!(collected.rows().iter().all(is_owned));
+    }
+}
+
+#[test]
+fn an_unaligned_snapshot_that_is_given_up_is_not_reported() {
+    let mut job = Job::new(1);
+    job.send(0..100);
+    let now = flott_env::now_ms();
+    job.upstream.step(now).unwrap();
+    job.upstream.flush().unwrap();
+    // More is in flight than one step saves, and the next barrier comes before the rest is saved.
+    for start in [100, 1100, 2100] {
+        job.send(start..start + 1000);
+    }
+    job.send_barrier(1);
+    assert_eq!(job.upstream.step(now).unwrap(), Step::Progress);
+    job.send_barrier(2);
+    job.run();
+    let checkpoints = |subtask: &mut Subtask| -> Vec<CheckpointId> {
+        let checkpoint = |report: Report| match report {
+            Report::Snapshot(snapshot) => Some(snapshot.checkpoint),
+            Report::Status(_) | Report::RequestSplit => None,
+        };
+        subtask.take_reports().filter_map(checkpoint).collect()
+    };
+    assert_eq!(checkpoints(&mut job.upstream), [2]);
+    assert_eq!(checkpoints(&mut job.downstream[0].0).last(), Some(&2));
+    assert_eq!(job.rows(), (0..3100).collect::<Vec<_>>());
+}

@@ -1,0 +1,240 @@
+//! What a key group has to write for the snapshot under way and for the next one.
+
+use flott_core::codec;
+use flott_core::key_group::KeyGroup;
+use flott_core::{Data, Error, Result};
+
+use super::undo::{self, Undo};
+use super::{Entry, Group, Namespace, PERSISTED, WRITTEN};
+use crate::snapshot::{SectionKind, SnapshotMode, SnapshotWriter};
+
+/// What a group still has to write for the snapshot under way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Frozen {
+    Nothing,
+    Changes,
+    Everything,
+}
+
+/// What changed in a group, apart from its table, which every access touches.
+pub(super) struct Changes<K, N> {
+    is_tracked: bool,
+    dirty: Vec<u64>,
+    removed: Vec<(K, N)>,
+    frozen: Frozen,
+    frozen_dirty: Vec<u64>,
+    frozen_removed: Vec<(K, N)>,
+    /// The next to be written of `frozen_dirty`, or of the table's buckets.
+    position: usize,
+    /// Entries of the snapshot under way: those whose turn came, and those that had to be written before they changed.
+    written: Vec<u8>,
+    written_entries: u64,
+    pub(super) undo: Undo,
+}
+
+impl<K, N> Default for Changes<K, N> {
+    fn default() -> Self {
+        Self {
+            is_tracked: false,
+            dirty: Vec::new(),
+            removed: Vec::new(),
+            frozen: Frozen::Nothing,
+            frozen_dirty: Vec::new(),
+            frozen_removed: Vec::new(),
+            position: 0,
+            written: Vec::new(),
+            written_entries: 0,
+            undo: Undo::default(),
+        }
+    }
+}
+
+impl<K, N> Changes<K, N> {
+    /// Changes are noted from here on: what the group has now is in a checkpoint that a later snapshot can build on.
+    pub(super) fn track(&mut self) {
+        self.is_tracked = true;
+    }
+
+    /// Whether nothing is noted.
+    pub(super) fn is_clean(&self) -> bool {
+        self.dirty.is_empty() && self.removed.is_empty()
+    }
+
+    /// Notes a new entry. To go back needs no note of it: its epoch tells that it is new.
+    #[inline]
+    pub(super) fn insertion(&mut self, hash: u64) {
+        if self.is_tracked {
+            self.dirty.push(hash);
+        }
+    }
+
+    /// When the lists of changes outgrow the table, a base is cheaper than they are.
+    pub(super) fn limit(&mut self, table_len: usize) {
+        if self.is_tracked && self.dirty.len() + self.removed.len() > 2 * table_len + 4096 {
+            self.is_tracked = false;
+            self.dirty = Vec::new();
+            self.removed = Vec::new();
+        }
+    }
+
+    /// Starts a snapshot.
+    pub(super) fn freeze(&mut self, mode: SnapshotMode) {
+        let (dirty, removed) = (std::mem::take(&mut self.dirty), std::mem::take(&mut self.removed));
+        if mode == SnapshotMode::Incremental && self.is_tracked {
+            self.frozen = Frozen::Changes;
+            self.frozen_dirty = dirty;
+            self.frozen_removed = removed;
+        } else {
+            self.frozen = Frozen::Everything;
+        }
+        self.is_tracked = true;
+    }
+}
+
+impl<K: Data, N: Namespace> Changes<K, N> {
+    /// Notes the first change of an entry since the last freeze; `epoch` is the current one.
+    #[inline(never)]
+    pub(super) fn first_change<V: Data>(
+        &mut self,
+        entry: &mut Entry<K, N, V>,
+        hash: u64,
+        epoch: u32,
+        error: &mut Option<Error>,
+    ) {
+        self.save(entry, epoch, error);
+        self.undo.note(entry, undo::CHANGED);
+        entry.epoch = epoch | PERSISTED;
+        if self.is_tracked {
+            self.dirty.push(hash);
+        }
+    }
+
+    /// Notes that an entry goes.
+    pub(super) fn removal<V: Data>(&mut self, entry: &Entry<K, N, V>, epoch: u32, error: &mut Option<Error>) {
+        let is_first_change = entry.epoch() != epoch;
+        if is_first_change {
+            self.save(entry, epoch, error);
+            self.undo.note(entry, undo::REMOVED);
+        }
+        if self.is_tracked && (is_first_change || entry.is_persisted()) {
+            self.removed.push((entry.key.clone(), entry.namespace.clone()));
+        }
+    }
+
+    /// Writes an entry of an older epoch that the snapshot under way still needs, before it changes or goes.
+    fn save<V: Data>(&mut self, entry: &Entry<K, N, V>, epoch: u32, error: &mut Option<Error>) {
+        let is_needed = match self.frozen {
+            Frozen::Nothing => false,
+            Frozen::Everything => !entry.is_written(),
+            Frozen::Changes => entry.epoch() == epoch - 1,
+        };
+        if is_needed && let Err(failure) = self.write(entry) {
+            error.get_or_insert(failure);
+        }
+    }
+
+    fn write<V: Data>(&mut self, entry: &Entry<K, N, V>) -> Result<()> {
+        self.written_entries += 1;
+        self.written.push(0);
+        codec::encode_into(&entry.key, &mut self.written)?;
+        codec::encode_into(&entry.namespace, &mut self.written)?;
+        codec::encode_into(&entry.value, &mut self.written)
+    }
+
+    /// Writes frozen entries, about as many as are left of `budget`; true when all are written.
+    pub(super) fn drain<V: Data>(
+        &mut self,
+        table: &mut Group<K, N, V>,
+        epoch: u32,
+        budget: &mut usize,
+    ) -> Result<bool> {
+        match self.frozen {
+            Frozen::Nothing => Ok(true),
+            Frozen::Changes => self.drain_changes(table, epoch, budget),
+            Frozen::Everything => self.drain_everything(table, epoch, budget),
+        }
+    }
+
+    fn drain_changes<V: Data>(&mut self, table: &Group<K, N, V>, epoch: u32, budget: &mut usize) -> Result<bool> {
+        while self.position < self.frozen_dirty.len() {
+            if *budget == 0 {
+                return Ok(false);
+            }
+            let hash = self.frozen_dirty[self.position];
+            let same = table.iter_hash(hash);
+            for entry in same.filter(|entry| entry.epoch() == epoch - 1 && entry.hash() == hash) {
+                self.write(entry)?;
+            }
+            self.position += 1;
+            *budget -= 1;
+        }
+        Ok(true)
+    }
+
+    /// A large group is written bucket by bucket, in several steps, and what is written is marked, so that it is
+    /// not written again when it changes. Between two steps entries may have moved to buckets that were passed, so at
+    /// the end all marks are looked at, and taken off.
+    fn drain_everything<V: Data>(
+        &mut self,
+        table: &mut Group<K, N, V>,
+        epoch: u32,
+        budget: &mut usize,
+    ) -> Result<bool> {
+        if table.len() > *budget {
+            while self.position < table.num_buckets() {
+                if *budget == 0 {
+                    return Ok(false);
+                }
+                if let Some(entry) = table.get_bucket_mut(self.position)
+                    && entry.epoch() != epoch
+                    && !entry.is_written()
+                {
+                    self.write(entry)?;
+                    entry.epoch |= WRITTEN;
+                    *budget -= 1;
+                }
+                self.position += 1;
+            }
+        }
+        for entry in table.iter_mut() {
+            if entry.is_written() {
+                entry.epoch &= !WRITTEN;
+            } else if entry.epoch() != epoch {
+                self.write(entry)?;
+                *budget = budget.saturating_sub(1);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Adds what was written to the snapshot, as the section of key group `group` of state `name`.
+    pub(super) fn finish(&mut self, name: &str, group: KeyGroup, out: &mut SnapshotWriter) -> Result<()> {
+        let kind = match self.frozen {
+            Frozen::Nothing => return Ok(()),
+            Frozen::Changes => SectionKind::Change,
+            Frozen::Everything => SectionKind::Base,
+        };
+        let mut body = std::mem::take(&mut self.written);
+        let mut entries = std::mem::take(&mut self.written_entries);
+        let removed = std::mem::take(&mut self.frozen_removed);
+        if !removed.is_empty() {
+            // Removals come first: a key that was removed and came back is then put after its removal.
+            let mut section = Vec::new();
+            for (key, namespace) in &removed {
+                section.push(1);
+                codec::encode_into(key, &mut section)?;
+                codec::encode_into(namespace, &mut section)?;
+                entries += 1;
+            }
+            section.append(&mut body);
+            body = section;
+        }
+        if entries > 0 || kind == SectionKind::Base {
+            out.section(name, group, kind, entries, &body)?;
+        }
+        self.frozen = Frozen::Nothing;
+        self.frozen_dirty = Vec::new();
+        self.position = 0;
+        Ok(())
+    }
+}

@@ -1,0 +1,189 @@
+//! How a table takes part in checkpoints: what goes out by snapshot, and what comes back from files or from memory.
+
+use std::sync::Arc;
+
+use arrow::array::{BooleanArray, RecordBatch};
+use arrow::compute::filter_record_batch;
+use flott_core::codec::Decoder;
+use flott_core::hash::stable_hash;
+use flott_core::ids::CheckpointId;
+use flott_core::key_group::{KeyGroup, group_of};
+use flott_core::{Data, Error, Result};
+
+use super::changes::Changes;
+use super::{Entry, Group, KeyedTable, Namespace, PERSISTED};
+use crate::columns::{StateColumns, columns_of, group_column, read_rows};
+use crate::snapshot::{Checkpointed, Freeze, GroupState, Section, SectionKind, SnapshotWriter};
+
+impl<K: Data + Eq, N: Namespace, V: Data> KeyedTable<K, N, V> {
+    /// The index of a key group that it owns.
+    fn index_of(&self, group: KeyGroup) -> usize {
+        usize::from(group) - self.range.start as usize
+    }
+
+    fn groups(&mut self) -> impl Iterator<Item = (&mut Group<K, N, V>, &mut Changes<K, N>)> {
+        self.tables.iter_mut().zip(&mut self.changes)
+    }
+}
+
+impl<K: Data + Eq, N: Namespace, V: Data> Checkpointed for KeyedTable<K, N, V> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn freeze(&mut self, freeze: Freeze) {
+        debug_assert_eq!(self.draining, self.tables.len(), "the snapshot before must be drained");
+        self.epoch += 1;
+        self.draining = 0;
+        let epoch = self.epoch;
+        for (table, changes) in self.groups() {
+            changes.freeze(freeze.mode);
+            if freeze.is_rewindable {
+                changes.undo.start(freeze.checkpoint, epoch, table.len());
+            } else {
+                // Behind a gap nothing can be reached.
+                changes.undo.give_up();
+            }
+        }
+    }
+
+    fn drain(&mut self, entries_max: usize, out: &mut SnapshotWriter) -> Result<bool> {
+        if let Some(error) = self.error.take() {
+            return Err(error);
+        }
+        let mut budget = entries_max.max(1);
+        while self.draining < self.tables.len() {
+            let changes = &mut self.changes[self.draining];
+            if !changes.drain(&mut self.tables[self.draining], self.epoch, &mut budget)? {
+                return Ok(false);
+            }
+            changes.finish(&self.name, (self.range.start as usize + self.draining) as KeyGroup, out)?;
+            self.draining += 1;
+            // An empty group takes its time too.
+            budget = budget.saturating_sub(1);
+            if budget == 0 && self.draining < self.tables.len() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn confirm(&mut self, checkpoint: CheckpointId) {
+        self.groups().for_each(|(_, changes)| changes.undo.confirm(checkpoint));
+    }
+
+    fn restore(&mut self, section: &Section<'_>) -> Result<()> {
+        let index = self.index_of(section.group);
+        let table = &mut self.tables[index];
+        if section.kind == SectionKind::Base {
+            table.clear();
+        }
+        let mut body = Decoder::new(section.body);
+        for _ in 0..section.entries {
+            let is_removal: bool = body.read()?;
+            let (key, namespace): (K, N) = (body.read()?, body.read()?);
+            if is_removal {
+                let hash = namespace.mix(stable_hash(&key));
+                if let Ok(entry) = table.find_entry(hash, |entry| entry.key == key && entry.namespace == namespace) {
+                    entry.remove();
+                }
+            } else {
+                Entry { epoch: PERSISTED, key, namespace, value: body.read()? }.put_into(table);
+            }
+        }
+        if body.is_empty() {
+            // What was restored is the base that later changes build on.
+            self.changes[index].track();
+            return Ok(());
+        }
+        Err(Error::system(format!(
+            "state '{}' of key group {} has {} bytes behind its last entry",
+            self.name,
+            section.group,
+            body.remaining()
+        )))
+    }
+
+    /// The groups stay untracked: no snapshot can build on a table of a savepoint, so the next one has all of it.
+    fn restore_rows(&mut self, schema: &str, rows: &RecordBatch, is_wanted: &dyn Fn(KeyGroup) -> bool) -> Result<()> {
+        let groups = group_column(rows)?.values().iter();
+        let wanted: Vec<bool> = groups.map(|&group| self.owns(group) && is_wanted(group)).collect();
+        if !wanted.contains(&true) {
+            return Ok(());
+        }
+        let rows = filter_record_batch(rows, &BooleanArray::from(wanted))
+            .map_err(|error| Error::system(format!("choosing rows of state '{}': {error}", self.name)))?;
+        let entries: Vec<(K, N, V)> = read_rows(schema, &rows)?;
+        for (&group, (key, namespace, value)) in group_column(&rows)?.values().iter().zip(entries) {
+            let actual = group_of(stable_hash(&key), self.max_parallelism);
+            if actual != group {
+                return Err(Error::input(format!(
+                    "state '{}' has a key in key group {group} that belongs to key group {actual}: the type of the key or the max-parallelism is not that of the job which took the savepoint, or its files were edited; start the job with the old ones",
+                    self.name
+                )));
+            }
+            let index = self.index_of(group);
+            Entry { epoch: PERSISTED, key, namespace, value }.put_into(&mut self.tables[index]);
+        }
+        Ok(())
+    }
+
+    fn rewindable_from(&mut self, checkpoint: CheckpointId) {
+        let epoch = self.epoch;
+        for (table, changes) in self.groups() {
+            debug_assert!(changes.is_clean(), "something changed since the restore");
+            changes.undo.give_up();
+            changes.undo.start(checkpoint, epoch, table.len());
+        }
+    }
+
+    /// A snapshot under way is dropped.
+    fn release(&mut self, checkpoint: CheckpointId) -> Vec<(KeyGroup, GroupState)> {
+        self.draining = self.tables.len();
+        self.error = None;
+        let start = self.range.start as KeyGroup;
+        let mut released = Vec::new();
+        for (group, (table, changes)) in (start..).zip(self.groups()) {
+            let (table, changes) = (std::mem::take(table), std::mem::take(changes));
+            if let Some(entries) = changes.undo.rewind(table, checkpoint) {
+                released.push((group, Box::new(entries) as GroupState));
+            }
+        }
+        released
+    }
+
+    fn adopt(&mut self, group: KeyGroup, entries: GroupState) -> Result<()> {
+        if !self.owns(group) {
+            return Err(Error::system(format!("state '{}' does not own key group {group}", self.name)));
+        }
+        let entries = entries.downcast::<Group<K, N, V>>().map_err(|_| {
+            Error::system(format!(
+                "state '{}' cannot take over key group {group}: what was released has other types; read it from the checkpoint's files",
+                self.name
+            ))
+        })?;
+        let index = self.index_of(group);
+        self.tables[index] = *entries;
+        self.changes[index] = Changes::default();
+        self.changes[index].track();
+        Ok(())
+    }
+
+    fn columns(&self) -> Arc<dyn StateColumns> {
+        Arc::clone(self.columns.get_or_init(columns_of::<K, N, V>))
+    }
+
+    fn rows(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn owns(&self, group: KeyGroup) -> bool {
+        self.range.contains(group)
+    }
+
+    fn bytes(&self) -> u64 {
+        let entries: usize = self.tables.iter().map(Group::<K, N, V>::capacity).sum();
+        let undo: usize = self.changes.iter().map(|changes| changes.undo.bytes()).sum();
+        (entries * (size_of::<Entry<K, N, V>>() + 1) + undo) as u64
+    }
+}
