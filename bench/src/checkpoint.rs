@@ -10,19 +10,19 @@ use flott_network::Barrier;
 use flott_operators::key::BorrowedKey;
 use flott_operators::reduce::Reduce;
 use flott_operators::{Control, KeyExtractor, Push, TaskSnapshot};
-use flott_state::SnapshotMode;
+use flott_state::{Freeze, SnapshotMode};
 
 use crate::harness::{Sum, Total, chained, check_same, medians, runtime, task_context, timed};
 use crate::report::Figure;
 
 /// A key and a value.
-type Row = (u64, u64);
+pub(crate) type Row = (u64, u64);
 
 /// One key in so many changes between two checkpoints.
-const UNCHANGED: u64 = 100;
+pub(crate) const UNCHANGED: u64 = 100;
 
 /// How many entries a subtask writes at a time, between its batches.
-const ENTRIES_PER_STEP: usize = 2_000;
+pub(crate) const ENTRIES_PER_STEP: usize = 2_000;
 
 fn key(row: &Row) -> &u64 {
     &row.0
@@ -41,13 +41,14 @@ pub(crate) fn run(is_quick: bool) -> Result<Vec<Figure>> {
 
     feed(chain, 0..keys)?;
     check_same("the sum of all keys", total.take(), keys)?;
-    let full = snapshot(chain, SnapshotMode::Full, 1)?;
+    let full = snapshot(chain, freeze(SnapshotMode::Full, 1))?;
 
     let mut checkpoint = 1;
     let [pause_ms, step_ms, write_ms, bytes] = medians(rounds, || {
         feed(chain, (checkpoint..keys).step_by(UNCHANGED as usize))?;
         checkpoint += 1;
-        let Snapshot { pause_ms, step_ms, write_ms, bytes } = snapshot(chain, SnapshotMode::Incremental, checkpoint)?;
+        let changes = freeze(SnapshotMode::Incremental, checkpoint);
+        let Snapshot { pause_ms, step_ms, write_ms, bytes } = snapshot(chain, changes)?;
         Ok([pause_ms, step_ms, write_ms, bytes])
     })?;
 
@@ -61,8 +62,13 @@ pub(crate) fn run(is_quick: bool) -> Result<Vec<Figure>> {
     ])
 }
 
+/// As a job freezes its state: it can be taken back to each checkpoint.
+fn freeze(mode: SnapshotMode, checkpoint: CheckpointId) -> Freeze {
+    Freeze { checkpoint, mode, is_rewindable: true }
+}
+
 /// Adds one to each of these keys.
-fn feed(chain: &mut dyn Push<Row>, keys: impl Iterator<Item = u64>) -> Result<()> {
+pub(crate) fn feed(chain: &mut dyn Push<Row>, keys: impl Iterator<Item = u64>) -> Result<()> {
     let mut batch = Batch::with_capacity(Batch::<Row>::ROWS_MAX);
     for key in keys {
         batch.rows.push((key, 1));
@@ -73,7 +79,7 @@ fn feed(chain: &mut dyn Push<Row>, keys: impl Iterator<Item = u64>) -> Result<()
     chain.push(&mut batch)
 }
 
-struct Snapshot {
+pub(crate) struct Snapshot {
     /// From the barrier's arrival until the next record.
     pause_ms: f64,
     /// The longest time between two records afterwards.
@@ -83,10 +89,10 @@ struct Snapshot {
     bytes: f64,
 }
 
-/// Takes a snapshot as a subtask does.
-fn snapshot(chain: &mut dyn Push<Row>, mode: SnapshotMode, checkpoint: CheckpointId) -> Result<Snapshot> {
-    let barrier = Barrier { checkpoint, triggered_ms: 0, kind: CheckpointKind::Checkpoint };
-    let mut task = TaskSnapshot::new(mode);
+/// Takes a snapshot as a subtask does, and makes it durable.
+pub(crate) fn snapshot(chain: &mut dyn Push<Row>, freeze: Freeze) -> Result<Snapshot> {
+    let barrier = Barrier { checkpoint: freeze.checkpoint, triggered_ms: 0, kind: CheckpointKind::Checkpoint };
+    let mut task = TaskSnapshot::new(freeze);
     let (pause_s, frozen) = timed(|| chain.control(&mut Control::Barrier(&barrier, &mut task)));
     frozen?;
     let (mut step_ms, mut write_ms) = (0.0_f64, 0.0);
@@ -98,5 +104,6 @@ fn snapshot(chain: &mut dyn Push<Row>, mode: SnapshotMode, checkpoint: Checkpoin
         step_ms = step_ms.max(step_s * 1e3);
         write_ms += step_s * 1e3;
     }
+    chain.control(&mut Control::Commit(freeze.checkpoint))?;
     Ok(Snapshot { pause_ms: pause_s * 1e3, step_ms, write_ms, bytes: task.writer.into_bytes().len() as f64 })
 }

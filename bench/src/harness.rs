@@ -1,6 +1,7 @@
 //! What the benchmarks share: chains of operators without a cluster, and how to measure fairly.
 
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -141,6 +142,16 @@ pub(crate) fn binary(name: &str) -> Result<PathBuf> {
         return Ok(path);
     }
     Err(Error::input(format!("{} is not there: 'cargo build --release --workspace --bins' makes it", path.display())))
+}
+
+/// What a command prints to its end.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let output = command.output().with_context(|| format!("starting {command:?}"))?;
+    if !output.status.success() {
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        return Err(Error::system(format!("{command:?} ended with {}: {}", output.status, stderr.trim())));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 #[cfg(test)]

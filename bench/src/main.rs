@@ -5,17 +5,27 @@
 //! - [`shuffle`]: batches between two processes, beside plain TCP
 //! - [`wordcount`]: a whole job over a gigabyte of text, beside Apache Flink
 //! - [`checkpoint`]: a large state of which little changed, beside its full snapshot
+//! - [`tables`]: savepoints of a large state, beside the same columns written by hand
+//! - [`rewind`]: going back to a checkpoint in memory, beside reading its file
+//! - [`gaps`]: output while a large state moves: after a kill, in a rescale, in an upgrade, while it is written
 //! - [`startup`]: the time to the first result, and the memory of idle processes, beside what we allow ourselves
 //!
-//! [`harness`] has what they share, [`report`] the table and the file of results.
+//! [`harness`] has what they share, [`cluster`] starts processes, [`outputs`] reads when a job had output and [`plot`]
+//! draws it, [`report`] has the table and the file of results.
 
 mod chain;
 mod checkpoint;
+mod cluster;
+mod gaps;
 mod harness;
 mod keyed_sum;
+mod outputs;
+mod plot;
 mod report;
+mod rewind;
 mod shuffle;
 mod startup;
+mod tables;
 mod wordcount;
 
 use std::process::ExitCode;
@@ -57,6 +67,12 @@ enum Benchmark {
     Shuffle,
     Wordcount,
     Checkpoint,
+    Tables,
+    Rewind,
+    Kill,
+    Rescale,
+    Upgrade,
+    Flow,
     Startup,
 }
 
@@ -68,6 +84,12 @@ impl Benchmark {
             Self::Shuffle => shuffle::run(is_quick),
             Self::Wordcount => wordcount::run(is_quick),
             Self::Checkpoint => checkpoint::run(is_quick),
+            Self::Tables => tables::run(is_quick),
+            Self::Rewind => rewind::run(is_quick),
+            Self::Kill => gaps::killed(is_quick),
+            Self::Rescale => gaps::rescaled(is_quick),
+            Self::Upgrade => gaps::upgraded(is_quick),
+            Self::Flow => gaps::flowing(is_quick),
             Self::Startup => startup::run(is_quick),
         }
     }

@@ -41,6 +41,11 @@ impl Figure {
         Self::less(name, unit, ours, limit).against("our limit", 1.0)
     }
 
+    /// A figure that must not be below a floor that we set ourselves.
+    pub(crate) fn at_least(name: &'static str, unit: &'static str, ours: f64, floor: f64) -> Self {
+        Self::more(name, unit, ours, floor).against("our floor", 1.0)
+    }
+
     /// A figure without anything to compare it with.
     pub(crate) fn alone(name: &'static str, unit: &'static str, ours: f64) -> Self {
         Self { name, unit, ours, peer: None, peer_name: None, ratio: None, target: None }
@@ -50,6 +55,12 @@ impl Figure {
     pub(crate) fn against(mut self, peer_name: &'static str, target: f64) -> Self {
         self.peer_name = Some(peer_name);
         self.target = Some(target);
+        self
+    }
+
+    /// Who the peer is, where there is no target.
+    pub(crate) fn beside(mut self, peer_name: &'static str) -> Self {
+        self.peer_name = Some(peer_name);
         self
     }
 
@@ -100,12 +111,21 @@ fn readable(value: f64) -> String {
 /// Adds all figures, with command and date, to the results beside the benchmarks' sources.
 pub(crate) fn append(figures: &[Figure]) -> Result<()> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("results.json");
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let command = format!("cargo run --release -p flott-bench -- {}", arguments.join(" "));
-    let command = command.trim_end_matches([' ', '-']);
-    append_to(&path, figures, command, &date_utc(flott_env::now_ms())).with_context(|| path.display().to_string())?;
+    append_to(&path, figures, &command(), &today()).with_context(|| path.display().to_string())?;
     println!("appended to {}", path.display());
     Ok(())
+}
+
+/// The command that these measurements are made with.
+pub(crate) fn command() -> String {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let command = format!("cargo run --release -p flott-bench -- {}", arguments.join(" "));
+    command.trim_end_matches([' ', '-']).to_owned()
+}
+
+/// The date of this run.
+pub(crate) fn today() -> String {
+    date_utc(flott_env::now_ms())
 }
 
 fn append_to(path: &Path, figures: &[Figure], command: &str, date: &str) -> Result<()> {
@@ -179,6 +199,8 @@ mod tests {
     fn a_figure_reaches_its_target_or_does_not() {
         assert_eq!(Figure::more("a", "rows/s", 8.0, 10.0).against("b", 0.8).verdict(), "reached");
         assert_eq!(Figure::limited("a", "ms", 11.0, 10.0).verdict(), "missed");
+        assert_eq!(Figure::at_least("a", "MB/s", 300.0, 300.0).verdict(), "reached");
+        assert_eq!(Figure::more("a", "rows/s", 8.0, 10.0).beside("b").verdict(), "");
         assert_eq!(Figure::alone("a", "ms", 11.0).verdict(), "");
     }
 

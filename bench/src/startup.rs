@@ -3,14 +3,13 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use flott_core::{Error, Result, ResultExt};
-use serde::Deserialize;
 
+use crate::cluster::Cluster;
 use crate::harness::{binary, median, medians};
 use crate::report::Figure;
 
@@ -21,7 +20,7 @@ pub(crate) fn run(is_quick: bool) -> Result<Vec<Figure>> {
     let rounds = if is_quick { 3 } else { 10 };
     let job = binary("wordcount")?;
     let [first_result_ms] = medians(rounds, || Ok([first_result_ms(&job)?]))?;
-    let (jobmanager_mb, taskmanager_mb) = idle_memory(&binary("flott")?)?;
+    let (jobmanager_mb, taskmanager_mb) = idle_memory()?;
     Ok(vec![
         Figure::limited("startup", "ms", first_result_ms, 300.0),
         Figure::limited("idle_jobmanager", "MB", jobmanager_mb, 30.0),
@@ -51,73 +50,18 @@ fn first_result_ms(job: &Path) -> Result<f64> {
 }
 
 /// The resident memory of the JobManager and of a TaskManager of a new cluster, in megabytes.
-fn idle_memory(flott: &Path) -> Result<(f64, f64)> {
+fn idle_memory() -> Result<(f64, f64)> {
     let folder = tempfile::tempdir()?;
-    let cluster = Cluster { flott: flott.to_owned(), dir: folder.path().join("cluster") };
-    let processes = cluster.start()?;
+    let cluster = Cluster::start(&folder.path().join("cluster"), 2, 2)?;
     std::thread::sleep(SETTLING);
     let memory = |role: &str| -> Result<f64> {
-        let of_role = processes.iter().filter(|process| process.role == role);
-        let resident = of_role.map(|process| resident_mb(process.pid)).collect::<Result<Vec<f64>>>()?;
+        let resident = cluster.pids(role).map(resident_mb).collect::<Result<Vec<f64>>>()?;
         if resident.is_empty() {
             return Err(Error::system(format!("the cluster has no {role}")));
         }
         Ok(median(resident))
     };
     Ok((memory("jobmanager")?, memory("taskmanager")?))
-}
-
-/// A cluster of processes, which ends with its value.
-struct Cluster {
-    flott: PathBuf,
-    dir: PathBuf,
-}
-
-/// What `cluster.json` says.
-#[derive(Deserialize)]
-struct ClusterFile {
-    processes: Vec<Process>,
-}
-
-#[derive(Deserialize)]
-struct Process {
-    role: String,
-    pid: u32,
-}
-
-impl Cluster {
-    fn start(&self) -> Result<Vec<Process>> {
-        // Both are held until both are known, so that they differ.
-        let (rest, rpc) = (TcpListener::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?);
-        let rest_port = format!("rest.port={}", rest.local_addr()?.port());
-        let rpc_port = format!("jobmanager.rpc.port={}", rpc.local_addr()?.port());
-        drop((rest, rpc));
-        self.command("start", &["--taskmanagers", "2", "--slots", "2", "-D", &rest_port, "-D", &rpc_port])?;
-        let path = self.dir.join("cluster.json");
-        let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-        let file: ClusterFile =
-            serde_json::from_str(&text).map_err(|error| Error::system(format!("{}: {error}", path.display())))?;
-        Ok(file.processes)
-    }
-
-    fn command(&self, verb: &str, arguments: &[&str]) -> Result<()> {
-        let mut command = Command::new(&self.flott);
-        command.args(["cluster", verb, "--dir"]).arg(&self.dir).args(arguments);
-        let Output { status, stderr, .. } = command.output().with_context(|| format!("starting {command:?}"))?;
-        if status.success() {
-            return Ok(());
-        }
-        let stderr = String::from_utf8_lossy(&stderr);
-        Err(Error::system(format!("{command:?} ended with {status}: {}", stderr.trim())))
-    }
-}
-
-impl Drop for Cluster {
-    fn drop(&mut self) {
-        if let Err(error) = self.command("stop", &[]) {
-            eprintln!("error: {error}");
-        }
-    }
 }
 
 /// The resident memory of a process.

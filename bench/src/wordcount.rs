@@ -8,7 +8,7 @@ use std::process::Command;
 use flott_core::{Error, Result, ResultExt};
 use serde::Deserialize;
 
-use crate::harness::{binary, check_same, medians, timed};
+use crate::harness::{binary, check_same, medians, output, timed};
 use crate::report::Figure;
 
 const PARALLELISM: &str = "2";
@@ -73,14 +73,4 @@ fn flink(text: &Path) -> Result<Flink> {
     let printed = output(Command::new(sources().join("flink/run.sh")).arg(text).arg(PARALLELISM))?;
     let last = printed.lines().last().unwrap_or_default();
     serde_json::from_str(last).map_err(|error| Error::system(format!("flink/run.sh printed '{last}': {error}")))
-}
-
-/// What a command prints to its end.
-fn output(command: &mut Command) -> Result<String> {
-    let output = command.output().with_context(|| format!("starting {command:?}"))?;
-    if !output.status.success() {
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        return Err(Error::system(format!("{command:?} ended with {}: {}", output.status, stderr.trim())));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

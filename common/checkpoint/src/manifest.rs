@@ -124,7 +124,7 @@ pub struct SubtaskSnapshot {
     pub operator_states: Vec<OperatorState>,
     /// What was in flight to it; unknown to version 1 of the format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub channel_state: Option<ChannelState>,
+    pub channel_state: Option<Box<ChannelState>>,
     /// Bytes that this checkpoint added, for the statistics.
     pub bytes_written: u64,
     /// How long the subtask stopped processing for it, in microseconds.
@@ -328,13 +328,13 @@ mod tests {
                         redistribution: Redistribution::Split,
                         elements: vec![vec![1, 2], vec![]],
                     }],
-                    channel_state: Some(ChannelState {
+                    channel_state: Some(Box::new(ChannelState {
                         operator: OperatorId([2; 16]),
                         schema: "[]".to_owned(),
                         inputs: vec![ChannelInput { sender: OperatorId([3; 16]), is_keyed: true, channels: 2 }],
                         rows: 6,
                         file: file("file:///c/chk-7/0-0.channels"),
-                    }),
+                    })),
                     bytes_written: 5,
                     sync_micros: 1,
                     total_micros: 2,

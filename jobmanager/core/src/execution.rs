@@ -195,7 +195,7 @@ impl Execution {
 
     /// The workers that were kept from the execution before, once, when all that had to be started have registered: so
     /// that they work on while others start, and stand still for a moment only.
-    pub(crate) fn to_continue(&mut self) -> Vec<SessionId> {
+    pub(crate) fn take_continued(&mut self) -> Vec<SessionId> {
         if !self.is_continued || self.has_told || self.workers.iter().any(|worker| worker.session.is_none()) {
             return Vec::new();
         }

@@ -129,10 +129,10 @@ mod tests {
         resources.register(1, info(3));
         let (id, job, other) = (TaskManagerId("tm-1".into()), JobId([1; 16]), JobId([2; 16]));
         resources.reserve(job, &[id.clone(), id.clone()]);
-        resources.reserve(job, &[id.clone()]);
+        resources.reserve(job, std::slice::from_ref(&id));
         assert_eq!(resources.offers(job), [Offer { task_manager: id.clone(), held: 2, free: 1, total: 3 }]);
         assert_eq!(resources.offers(other), [Offer { task_manager: id.clone(), held: 0, free: 1, total: 3 }]);
-        resources.hold(job, &[id.clone()]);
+        resources.hold(job, std::slice::from_ref(&id));
         assert_eq!(resources.offers(other)[0].free, 2);
         resources.hold(job, &[]);
         assert_eq!(resources.offers(job)[0].free, 3);

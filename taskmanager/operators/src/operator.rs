@@ -201,7 +201,11 @@ impl<O, Out: Data> OperatorNode<O, Out> {
             Control::Declare(declared) => {
                 operator.declare()?;
                 operator.states(&mut |state| {
-                    declared.push(DeclaredState { operator: id, name: state.name().to_owned(), columns: state.columns() });
+                    declared.push(DeclaredState {
+                        operator: id,
+                        name: state.name().to_owned(),
+                        columns: state.columns(),
+                    });
                     Ok(())
                 })?;
             }

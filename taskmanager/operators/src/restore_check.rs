@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicBool;
 
 use flott_checkpoint::{KeyedState, Manifest};
 use flott_connector_spi::{IoHandle, Waker};
-use flott_core::ids::{JobId, OperatorId, SubtaskId, VertexId};
 use flott_core::Result;
+use flott_core::ids::{JobId, OperatorId, SubtaskId, VertexId};
 use flott_network::{Signal, local_channel};
 use flott_state::Compatibility;
 use flott_telemetry::TaskCounters;

@@ -10,7 +10,8 @@ use flott_core::ids::{CheckpointId, OperatorId};
 use flott_core::key_group::{KeyGroup, KeyGroupRange};
 use flott_core::{Data, Error, Result, ResultExt, codec};
 use flott_state::{
-    Checkpointed, Compatibility, Freeze, GroupState, SnapshotMode, SnapshotReader, SnapshotWriter, StateColumns, columns,
+    Checkpointed, Compatibility, Freeze, GroupState, SnapshotMode, SnapshotReader, SnapshotWriter, StateColumns,
+    columns,
 };
 
 /// A subtask's part of a checkpoint while it is being collected.
@@ -131,7 +132,8 @@ impl HeldState {
     /// Splits off what belongs to these operators and key groups.
     #[must_use]
     pub fn take(&mut self, operators: &[OperatorId], range: KeyGroupRange) -> Self {
-        let is_theirs = |(operator, group): &(OperatorId, KeyGroup)| operators.contains(operator) && range.contains(*group);
+        let is_theirs =
+            |(operator, group): &(OperatorId, KeyGroup)| operators.contains(operator) && range.contains(*group);
         Self { groups: self.groups.extract_if(.., |id, _| is_theirs(id)).collect() }
     }
 

@@ -24,6 +24,9 @@ pub trait Task: Send {
     fn codec(&self) -> PayloadCodec;
 }
 
+/// The rows of an encoded batch whose keys' hashes are wanted: how many there are, and their binary form.
+type SelectRows = fn(&[u8], u32, &dyn Fn(u64) -> bool) -> Result<(u32, Vec<u8>)>;
+
 /// Saves batches of one type that are on their way to a subtask, for whoever does not know the type.
 #[derive(Clone, Copy, Debug)]
 pub struct PayloadCodec {
@@ -33,7 +36,7 @@ pub struct PayloadCodec {
     pub encode: fn(&Payload, &mut Vec<u8>) -> Result<()>,
     /// The rows of an encoded batch for whose keys' hashes the function is true: how many there are, and their binary
     /// form.
-    pub select: fn(&[u8], u32, &dyn Fn(u64) -> bool) -> Result<(u32, Vec<u8>)>,
+    pub select: SelectRows,
 }
 
 impl PayloadCodec {

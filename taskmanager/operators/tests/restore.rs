@@ -20,8 +20,8 @@ use flott_operators::window::function::ProcessWindow;
 use flott_operators::window::session::SessionWindowOperator;
 use flott_operators::window::{WindowOptions, WindowTime};
 use flott_operators::{
-    Control, KeyExtractor, KeyedContents, Operator, OperatorNode, Output, Push, RestoredState, SideOutputs, TaskContext,
-    TaskSnapshot,
+    Control, KeyExtractor, KeyedContents, Operator, OperatorNode, Output, Push, RestoredState, SideOutputs,
+    TaskContext, TaskSnapshot,
 };
 use flott_state::{Freeze, KeyedStates, SnapshotMode, TimeWindow, ValueState};
 use proptest::prelude::*;

@@ -58,7 +58,9 @@ pub async fn upload(
     if let Some(dir) = &snapshot.savepoint_dir {
         for (state, columns) in snapshot.keyed_states.iter_mut().zip(&snapshot.columns) {
             let (sections, columns, key) = (bytes.clone(), Arc::clone(columns), (state.operator, state.name.clone()));
-            let table = flott_env::spawn_blocking_on(&tokio::runtime::Handle::current(), move || to_table(&sections, &key, &*columns));
+            let table = flott_env::spawn_blocking_on(&tokio::runtime::Handle::current(), move || {
+                to_table(&sections, &key, &*columns)
+            });
             let (rows, table) = table.await.map_err(|error| Error::system(error.to_string())).flatten()?;
             let name = format!("{}-{}.parquet", subtask.vertex, subtask.index);
             let url = format!("{dir}/{}/{}/{name}", operator_folder(graph, state.operator), slug(&state.name));
@@ -80,7 +82,7 @@ pub async fn upload(
         let url = format!("{checkpoint_dir}/chk-{checkpoint}/{}-{}.channels", subtask.vertex, subtask.index);
         let file = store.put(&url, Bytes::from(bytes)).await;
         let file = file.with_context(|| format!("writing what was in flight at checkpoint {checkpoint} to {url}"))?;
-        channel_state = Some(ChannelState { operator, schema, inputs, rows, file });
+        channel_state = Some(Box::new(ChannelState { operator, schema, inputs, rows, file }));
     }
     let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
     Ok(SubtaskSnapshot {
@@ -97,7 +99,11 @@ pub async fn upload(
 }
 
 /// The sections of one state as a Parquet file, with the number of its rows.
-fn to_table(bytes: &[u8], (operator, name): &(OperatorId, String), columns: &dyn StateColumns) -> Result<(u64, Vec<u8>)> {
+fn to_table(
+    bytes: &[u8],
+    (operator, name): &(OperatorId, String),
+    columns: &dyn StateColumns,
+) -> Result<(u64, Vec<u8>)> {
     let mut sections: Vec<(KeyGroup, u64, &[u8])> = Vec::new();
     if !bytes.is_empty() {
         let mut reader = SnapshotReader::new(bytes)?;

@@ -17,8 +17,8 @@ use flott_connector_spi::Waker;
 use flott_control::{CheckpointKind, Down, ExecutionId, JobDeployment, TaskDeployment, Up};
 use flott_core::config::{Configuration, options};
 use flott_core::ids::{CheckpointId, Generation, OperatorId, SubtaskId, TaskManagerId};
-use flott_core::status::TaskStatus;
 use flott_core::key_group::range_of;
+use flott_core::status::TaskStatus;
 use flott_core::{Error, ErrorKind, Result, ResultExt};
 use flott_graph::{JobGraph, Partitioning};
 use flott_network::{Barrier, ChannelId, DataPlane, Options, Sender, Signal, local_channel};
@@ -271,7 +271,8 @@ impl Worker {
             let vertex = &self.graph.vertices[subtask.vertex as usize];
             let operators: Vec<_> = vertex.operators.iter().map(|operator| operator.id).collect();
             let range = range_of(vertex.parallelism, subtask.index, vertex.max_parallelism);
-            let (store, restore, held) = (self.store.clone(), restore.clone(), self.held.1.get_mut().take(&operators, range));
+            let (store, restore, held) =
+                (self.store.clone(), restore.clone(), self.held.1.get_mut().take(&operators, range));
             fetches.push(async move {
                 match restore {
                     Some(restore) => restore::fetch(&store, &restore, range, held).await,

@@ -37,9 +37,11 @@ pub mod table;
 pub mod time_index;
 mod window;
 
-pub use registry::{Keyed, KeyedStates, ListState, MapState, ValueState};
 pub use columns::{Compatibility, StateColumns};
-pub use snapshot::{Checkpointed, Freeze, GroupState, Section, SectionKind, SnapshotMode, SnapshotReader, SnapshotWriter};
+pub use registry::{Keyed, KeyedStates, ListState, MapState, ValueState};
+pub use snapshot::{
+    Checkpointed, Freeze, GroupState, Section, SectionKind, SnapshotMode, SnapshotReader, SnapshotWriter,
+};
 pub use table::{KeyedTable, Namespace};
 pub use time_index::TimeIndex;
 pub use window::TimeWindow;

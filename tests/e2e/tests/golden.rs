@@ -28,7 +28,16 @@ fn savepoints_and_checkpoints_of_every_format_are_restored() {
             let job = cluster.run_job(
                 &binary("e2e-job"),
                 &["-p", parallelism, "-s", &copy],
-                &["--case", "windows", "--output", &output, "--count", &count.to_string(), "--rows-per-second", "50000"],
+                &[
+                    "--case",
+                    "windows",
+                    "--output",
+                    &output,
+                    "--count",
+                    &count.to_string(),
+                    "--rows-per-second",
+                    "50000",
+                ],
             );
             cluster.wait_for_status(&job, "FINISHED", FINISH_TIMEOUT);
             let mut totals: Vec<String> = visible_lines(&output);

@@ -47,7 +47,7 @@ fn has_no_workers(cluster: &Cluster, job: &str) {
     });
 }
 
-/// Workers end with their TaskManager, and with the execution that they belong to.
+/// Workers end with their TaskManager, and with the JobManager that they belong to.
 fn wait_for_end(workers: &[u32]) {
     until("workers to end", LIMIT, || match workers.iter().find(|pid| is_running(**pid)) {
         None => Ok(()),
@@ -134,16 +134,22 @@ fn jobs_recover_from_the_death_of_every_process() {
     signal(workers[0], "KILL");
     wait_for_recovery(&cluster, &job, 2);
 
-    let workers = cluster.workers_of(&job);
+    let (survivors, lost) = (cluster.workers_on(0), cluster.workers_on(1));
+    assert!(survivors.iter().any(|pid| workers.contains(pid)) || lost.iter().any(|pid| workers.contains(pid)));
     cluster.kill_task_manager(1);
-    wait_for_end(&workers);
+    wait_for_end(&lost);
     until("the job to say what it waits for", LIMIT, || {
         let details = cluster.try_rest(&format!("/jobs/{job}"))?;
         let reason = details["waiting-for"].as_str().unwrap_or_default();
-        if reason.contains("needs 2 slots, 1 of 1 free") { Ok(()) } else { Err(details["state"].to_string()) }
+        if reason.contains("needs 2 slots, holds 1, 0 of 1 free") {
+            Ok(())
+        } else {
+            Err(format!("{}: {reason}", details["state"]))
+        }
     });
     cluster.start_task_manager(1);
     wait_for_recovery(&cluster, &job, 3);
+    assert_eq!(cluster.workers_on(0), survivors, "a worker that is sound goes on");
 
     cluster.kill_job_manager();
     cluster.start_job_manager();

@@ -1,9 +1,15 @@
 //! A seeded simulator of a cluster: the real machines of the JobManager among model TaskManagers,
 //! workers and tasks, over a network that delays and breaks, with processes that die.
 //!
-//! One seed is one run: a job of numbered records, a schedule of faults, and every delay. An oracle
-//! checks that facts of the log follow each other as they must, that nothing becomes visible before
-//! its checkpoint is durable, and that at the end every record is visible exactly once.
+//! One seed is one run: a job of numbered records, a schedule of requests and faults, and every delay. The job is
+//! rescaled, stopped and continued by another one, while processes die, stand still or lose each other. An oracle checks that
+//!
+//! - facts of the log follow each other as they must, and what can be seen of a job is what the log says;
+//! - nothing becomes visible before its checkpoint is durable, and at the end every record is visible exactly once;
+//! - the state of every key goes on where it was, and what a worker kept in memory is what the files say;
+//! - a checkpoint is made of what the current execution said, and a restore finds every file;
+//! - every request is answered once, and no slot is given twice;
+//! - the job comes to its end soon after the last fault.
 //!
 //! ```
 //! let first = flott_sim::run(7, false).unwrap();
@@ -13,13 +19,14 @@
 //!
 //! - `random`: the only source of chance
 //! - `scenario`: what a seed stands for
-//! - `task`: model sources and sinks
+//! - `task`: model sources and sinks; `state`: what sinks count
 //! - `world`: time, processes, connections, the log and the store
 //! - `oracle`: what must hold
 
 mod oracle;
 mod random;
 mod scenario;
+mod state;
 mod task;
 mod trace;
 mod world;

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use flott_control::{CompletedCheckpoint, ExecutionId, Fact, JobEnd};
-use flott_core::ids::{CheckpointId, Generation, JobId, SubtaskId};
+use flott_control::{ClaimMode, CompletedCheckpoint, ExecutionId, Fact, JobDeployment, JobEnd, JobSpec};
+use flott_core::ids::{CheckpointId, Generation, JobId, SubtaskId, TaskManagerId};
 use flott_core::status::JobStatus;
 
 use crate::task::Committable;
@@ -15,28 +15,86 @@ pub(crate) type Violation = String;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct JobFacts {
     pub(crate) generation: Generation,
+    /// How many subtasks each vertex has, or will have in the next generation.
+    pub(crate) parallelism: Vec<u32>,
+    /// All that it ever was.
+    pub(crate) parallelisms: Vec<Vec<u32>>,
+    /// The savepoint or checkpoint that the job was started from.
+    pub(crate) savepoint: Option<String>,
+    has_claim: bool,
     /// Those that are retained.
     pub(crate) checkpoints: BTreeMap<CheckpointId, CompletedCheckpoint>,
     /// The last one that each generation completed.
     completed: BTreeMap<Generation, CheckpointId>,
+    last: CheckpointId,
+    /// The one to recover from.
     pub(crate) latest: Option<CompletedCheckpoint>,
+    /// Whether another job has claimed one of its checkpoints and dropped it since. The others may have shared its files.
+    is_claimed: bool,
     pub(crate) end: Option<JobEnd>,
 }
 
-/// Watches the log and the outside world.
+impl JobFacts {
+    fn new(spec: &JobSpec) -> Self {
+        let parallelism: Vec<u32> = spec.graph.vertices.iter().map(|vertex| vertex.parallelism).collect();
+        Self {
+            parallelisms: vec![parallelism.clone()],
+            parallelism,
+            savepoint: spec.savepoint.clone(),
+            has_claim: spec.claim_mode == ClaimMode::Claim && spec.savepoint.is_some(),
+            ..Self::default()
+        }
+    }
+
+    /// How many times it was rescaled.
+    pub(crate) fn rescales(&self) -> u64 {
+        self.parallelisms.len() as u64 - 1
+    }
+}
+
+/// The slots of each TaskManager that an execution uses.
 #[derive(Clone, Debug, Default)]
+struct Used {
+    generation: Generation,
+    slots: BTreeMap<TaskManagerId, usize>,
+}
+
+/// Watches the log and the outside world.
+#[derive(Clone, Debug)]
 pub(crate) struct Oracle {
+    max_parallelism: u32,
+    slots_max: usize,
+    /// Whether a cancelled job's checkpoints are to stay.
+    retains_cancelled: bool,
     pub(crate) jobs: BTreeMap<JobId, JobFacts>,
+    /// Where every checkpoint and savepoint lies or lay.
+    locations: BTreeMap<String, (JobId, CheckpointId)>,
+    used: BTreeMap<JobId, Used>,
     tokens: BTreeSet<String>,
     visible: BTreeSet<u64>,
     counts: BTreeMap<ExecutionId, BTreeMap<SubtaskId, u64>>,
 }
 
 impl Oracle {
+    /// Nothing has happened yet. A TaskManager has `slots_max` slots.
+    pub(crate) fn new(max_parallelism: u32, slots_max: u32, retains_cancelled: bool) -> Self {
+        Self {
+            max_parallelism,
+            slots_max: slots_max as usize,
+            retains_cancelled,
+            jobs: BTreeMap::new(),
+            locations: BTreeMap::new(),
+            used: BTreeMap::new(),
+            tokens: BTreeSet::new(),
+            visible: BTreeSet::new(),
+            counts: BTreeMap::new(),
+        }
+    }
+
     /// A fact became durable.
     pub(crate) fn durable(&mut self, fact: &Fact) -> Result<(), Violation> {
         match fact {
-            Fact::JobSubmitted { job, .. } => match self.jobs.insert(*job, JobFacts::default()) {
+            Fact::JobSubmitted { job, spec, .. } => match self.jobs.insert(*job, JobFacts::new(spec)) {
                 Some(_) => Err(format!("job {job} was submitted twice")),
                 None => Ok(()),
             },
@@ -48,21 +106,20 @@ impl Oracle {
                 facts.generation = *generation;
                 Ok(())
             }
-            Fact::JobRescaled { .. } => Ok(()),
-            Fact::CheckpointCompleted { job, checkpoint } => {
+            Fact::JobRescaled { job, parallelism } => {
+                let possible = 1..=self.max_parallelism;
                 let facts = self.running(*job)?;
-                let latest = facts.latest.as_ref().map_or(0, |latest| latest.id);
-                if checkpoint.generation != facts.generation || checkpoint.id <= latest {
-                    return Err(format!(
-                        "checkpoint {} of generation {} became durable after checkpoint {latest}, in generation {}",
-                        checkpoint.id, checkpoint.generation, facts.generation
-                    ));
+                let is_possible = parallelism.len() == facts.parallelism.len()
+                    && parallelism.iter().all(|subtasks| possible.contains(subtasks));
+                if !is_possible || *parallelism == facts.parallelism {
+                    return Err(format!("job {job} went from parallelism {:?} to {parallelism:?}", facts.parallelism));
                 }
-                facts.checkpoints.insert(checkpoint.id, checkpoint.clone());
-                facts.completed.insert(checkpoint.generation, checkpoint.id);
-                facts.latest = Some(checkpoint.clone());
+                facts.parallelism = parallelism.clone();
+                facts.parallelisms.push(parallelism.clone());
                 Ok(())
             }
+            Fact::CheckpointCompleted { job, checkpoint } => self.completed(*job, checkpoint),
+            Fact::CheckpointDropped { job, checkpoint: 0 } => self.claim_dropped(*job),
             Fact::CheckpointDropped { job, checkpoint } => {
                 let facts = self.jobs.get_mut(job).ok_or_else(|| format!("no job {job}"))?;
                 let is_latest = facts.latest.as_ref().is_some_and(|latest| latest.id == *checkpoint);
@@ -77,9 +134,47 @@ impl Oracle {
             }
             Fact::JobEnded { job, end } => {
                 self.running(*job)?.end = Some(end.clone());
+                self.used.remove(job);
                 Ok(())
             }
         }
+    }
+
+    fn completed(&mut self, job: JobId, checkpoint: &CompletedCheckpoint) -> Result<(), Violation> {
+        let facts = self.running(job)?;
+        if checkpoint.generation != facts.generation || checkpoint.id <= facts.last {
+            return Err(format!(
+                "checkpoint {} of generation {} became durable after checkpoint {}, in generation {}",
+                checkpoint.id, checkpoint.generation, facts.last, facts.generation
+            ));
+        }
+        facts.last = checkpoint.id;
+        facts.checkpoints.insert(checkpoint.id, checkpoint.clone());
+        facts.completed.insert(checkpoint.generation, checkpoint.id);
+        if !checkpoint.is_savepoint || checkpoint.ends_job {
+            facts.latest = Some(checkpoint.clone());
+        }
+        match self.locations.insert(checkpoint.location.clone(), (job, checkpoint.id)) {
+            Some((_, before)) => Err(format!("checkpoint {} lies where {before} did", checkpoint.id)),
+            None => Ok(()),
+        }
+    }
+
+    /// The job has no use any more for the checkpoint that it claimed when it was started.
+    fn claim_dropped(&mut self, job: JobId) -> Result<(), Violation> {
+        let facts = self.jobs.get_mut(&job).ok_or_else(|| format!("no job {job}"))?;
+        if !std::mem::take(&mut facts.has_claim) || facts.latest.is_none() {
+            return Err(format!("job {job} dropped a checkpoint that was not its own, or that it needs"));
+        }
+        let location = facts.savepoint.clone().unwrap_or_default();
+        let Some((owner, id)) = self.locations.get(&location).copied() else {
+            return Err(format!("job {job} dropped {location}, which never was"));
+        };
+        if let Some(owner) = self.jobs.get_mut(&owner) {
+            owner.checkpoints.remove(&id);
+            owner.is_claimed = true;
+        }
+        Ok(())
     }
 
     fn running(&mut self, job: JobId) -> Result<&mut JobFacts, Violation> {
@@ -88,6 +183,89 @@ impl Oracle {
             Some(_) => Err(format!("something happened to job {job} after its end")),
             None => Err(format!("something happened to job {job} before its submission")),
         }
+    }
+
+    /// Whether an execution is the one that the log knows.
+    pub(crate) fn is_current(&self, execution: ExecutionId) -> bool {
+        let facts = self.jobs.get(&execution.job);
+        facts.is_some_and(|facts| facts.generation == execution.generation && facts.end.is_none())
+    }
+
+    /// Every checkpoint and savepoint that must be there, with all its files.
+    pub(crate) fn needed(&self) -> impl Iterator<Item = &CompletedCheckpoint> {
+        let retains_cancelled = self.retains_cancelled;
+        self.jobs.values().flat_map(move |facts| {
+            let is_retained = match &facts.end {
+                None => true,
+                Some(end) => end.status == JobStatus::Canceled && retains_cancelled && !facts.is_claimed,
+            };
+            facts.checkpoints.values().filter(move |checkpoint| checkpoint.is_savepoint || is_retained)
+        })
+    }
+
+    /// A client was told of a checkpoint or savepoint.
+    pub(crate) fn check_exists(&self, location: &str) -> Result<(), Violation> {
+        if self.locations.contains_key(location) {
+            return Ok(());
+        }
+        Err(format!("a client was told of {location}, which is not in the log"))
+    }
+
+    /// Where the next execution of a job has to start from.
+    pub(crate) fn start_location(&self, job: JobId) -> Option<&str> {
+        let facts = self.jobs.get(&job)?;
+        facts.latest.as_ref().map(|latest| latest.location.as_str()).or(facts.savepoint.as_deref())
+    }
+
+    /// A worker is told to start from a checkpoint.
+    pub(crate) fn check_start(
+        &self,
+        execution: ExecutionId,
+        checkpoint: Option<CheckpointId>,
+    ) -> Result<(), Violation> {
+        let ExecutionId { job, generation } = execution;
+        if !self.is_current(execution) {
+            return Err(format!("generation {generation} of {job} is started, which the log does not have"));
+        }
+        let latest = self.start_location(job).and_then(|location| self.locations.get(location)).map(|(_, id)| *id);
+        if checkpoint != latest {
+            return Err(format!(
+                "generation {generation} of {job} starts from {checkpoint:?}, but {latest:?} is latest"
+            ));
+        }
+        Ok(())
+    }
+
+    /// A worker is told what to run.
+    pub(crate) fn check_deployment(
+        &mut self,
+        execution: ExecutionId,
+        deployment: &JobDeployment,
+    ) -> Result<(), Violation> {
+        for task in &deployment.tasks {
+            self.check_start(execution, task.restore.as_ref().map(|restore| restore.checkpoint))?;
+        }
+        let ExecutionId { job, generation } = execution;
+        let parallelism: Vec<u32> = deployment.placement.iter().map(|workers| workers.len() as u32).collect();
+        let expected = self.jobs.get(&job).map(|facts| &facts.parallelism);
+        if expected != Some(&parallelism) {
+            return Err(format!("generation {generation} has parallelism {parallelism:?}, the log says {expected:?}"));
+        }
+        let worker =
+            deployment.workers.get(deployment.this_worker as usize).ok_or("a worker is none of all workers")?;
+        let slots: BTreeSet<u32> = deployment.tasks.iter().map(|task| task.slot).collect();
+        let used = self.used.entry(job).or_default();
+        if used.generation != generation {
+            *used = Used { generation, slots: BTreeMap::new() };
+        }
+        if used.slots.insert(worker.task_manager.clone(), slots.len()).is_some() {
+            return Err(format!("generation {generation} has two workers on {}", worker.task_manager));
+        }
+        let sum: usize = self.used.values().filter_map(|used| used.slots.get(&worker.task_manager)).sum();
+        if sum > self.slots_max {
+            return Err(format!("{sum} slots are used on {}, which has {}", worker.task_manager, self.slots_max));
+        }
+        Ok(())
     }
 
     /// A sink made records visible.

@@ -1,18 +1,22 @@
 //! Model tasks: a source that numbers its records, and a sink that commits them in two phases.
 //!
 //! They do by the contract what real tasks do with batches and files: snapshot at the barrier,
-//! restore from what they are given, and commit when they are told to, or when they are restored.
+//! restore from what they are given, go back to a checkpoint where they are, and commit when they are told to,
+//! or when they are restored.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use flott_checkpoint::{FileHandle, OperatorState, Redistribution, SubtaskSnapshot, TaskRestore};
+use flott_checkpoint::{FileHandle, KeyedState, OperatorState, Redistribution, SubtaskSnapshot, TaskRestore};
 use flott_control::{CheckpointKind, ExecutionId};
 use flott_core::ids::{CheckpointId, JobId, SubtaskId};
+use flott_core::key_group::{KeyGroup, owner_of};
 
+use crate::oracle::Violation;
 use crate::scenario::{SINK, SINK_OPERATOR, SOURCE_OPERATOR};
+use crate::state::{Counts, Entries, Key, record_of};
 
 /// How many records or elements one step handles.
-const STEP_ELEMENTS: usize = 4;
+pub(crate) const STEP_ELEMENTS: usize = 4;
 
 /// After how many changes a sink writes all of its state again.
 const CHAIN_FILES_MAX: usize = 4;
@@ -33,13 +37,15 @@ pub(crate) enum Effect {
     /// It wants a split.
     RequestSplit,
     /// It took its part of a checkpoint.
-    Snapshot(CheckpointId, SubtaskSnapshot),
+    Snapshot(CheckpointId, Box<SubtaskSnapshot>),
     /// It wrote a file.
-    Write(String),
+    Write(String, Entries),
     /// It made records visible.
     Commit(Committable),
     /// It has processed all its input.
     Finishing,
+    /// It got something that it must not get.
+    Violation(Violation),
 }
 
 /// Records that become visible together, once.
@@ -107,6 +113,10 @@ fn state(source: bool, name: &str, elements: Vec<Vec<u8>>) -> OperatorState {
     OperatorState { operator, name: name.into(), redistribution: Redistribution::Split, elements }
 }
 
+fn file(path: String) -> FileHandle {
+    FileHandle { path, bytes: 1, sha256: String::new() }
+}
+
 fn restored<'a>(restore: Option<&'a TaskRestore>, name: &'a str) -> impl Iterator<Item = &'a Vec<u8>> {
     let states = restore.into_iter().flat_map(|restore| &restore.operator_states);
     states.filter(move |state| state.name == name).flat_map(|state| &state.elements)
@@ -116,6 +126,7 @@ fn restored<'a>(restore: Option<&'a TaskRestore>, name: &'a str) -> impl Iterato
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
     sinks: u32,
+    max_parallelism: u32,
     splits: VecDeque<Split>,
     has_requested: bool,
     has_all: bool,
@@ -123,9 +134,9 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    pub(crate) fn new(sinks: u32, restore: Option<&TaskRestore>) -> Self {
+    pub(crate) fn new(sinks: u32, max_parallelism: u32, restore: Option<&TaskRestore>) -> Self {
         let splits = restored(restore, "splits").map(|bytes| Split::decode(bytes)).collect();
-        Self { sinks, splits, has_requested: false, has_all: false, has_ended: false }
+        Self { sinks, max_parallelism, splits, has_requested: false, has_all: false, has_ended: false }
     }
 
     /// Reads a little. Returns whether it can go on at once.
@@ -138,9 +149,9 @@ impl Source {
                 self.splits.pop_front();
             }
             let Some(split) = self.splits.front_mut() else { break };
-            let record = (u64::from(split.id) << 32) | u64::from(split.position);
+            let record = record_of(split.id, split.position);
             split.position += 1;
-            let index = ((record ^ (record >> 32)) % u64::from(self.sinks)) as u32;
+            let index = owner_of(Key::of(record).group(self.max_parallelism), self.sinks, self.max_parallelism);
             effects.push(Effect::Push(SubtaskId { vertex: SINK, index }, Element::Record(record)));
         }
         if !self.splits.is_empty() {
@@ -176,7 +187,7 @@ impl Source {
         let elements = self.splits.iter().map(|split| split.encode()).collect();
         let snapshot =
             SubtaskSnapshot { operator_states: vec![state(true, "splits", elements)], ..SubtaskSnapshot::default() };
-        effects.push(Effect::Snapshot(checkpoint, snapshot));
+        effects.push(Effect::Snapshot(checkpoint, Box::new(snapshot)));
         if matches!(kind, CheckpointKind::Savepoint { stop: true, .. }) && !self.has_ended {
             self.end(effects);
         }
@@ -190,8 +201,7 @@ pub(crate) struct Sink {
     subtask: SubtaskId,
     sources: u32,
     checkpoint_dir: String,
-    /// How many records it has seen in all, over all executions.
-    pub(crate) count: u64,
+    counts: Counts,
     current: Vec<u64>,
     pending: BTreeMap<CheckpointId, Committable>,
     /// Its incremental state: a base and what changed since.
@@ -208,25 +218,36 @@ impl Sink {
         subtask: SubtaskId,
         sources: u32,
         checkpoint_dir: &str,
+        counts: Counts,
         restore: Option<&TaskRestore>,
         effects: &mut Vec<Effect>,
     ) -> Self {
         // The checkpoint is durable, so what it covers is to be visible.
         effects.extend(restored(restore, "pending").map(|bytes| Effect::Commit(Committable::decode(bytes))));
-        let chain = restore.filter(|restore| restore.is_same_range).and_then(|restore| restore.keyed.first()).map(|source| &source.files);
+        let same = restore.filter(|restore| restore.is_same_range).and_then(|restore| restore.keyed.first());
         Self {
             execution,
             subtask,
             sources,
             checkpoint_dir: checkpoint_dir.to_owned(),
-            count: restored(restore, "count").map(|bytes| number(bytes)).sum(),
+            counts,
             current: Vec::new(),
             pending: BTreeMap::new(),
-            chain: chain.cloned().unwrap_or_default(),
+            chain: same.map(|source| source.files.clone()).unwrap_or_default(),
             aligning: None,
             last: 0,
             ended: BTreeSet::new(),
         }
+    }
+
+    /// How many records it has counted in all, over all executions.
+    pub(crate) fn total(&self) -> u64 {
+        self.counts.total()
+    }
+
+    /// It stops, and its keyed state goes back to a checkpoint.
+    pub(crate) fn release(self, checkpoint: CheckpointId) -> BTreeMap<KeyGroup, Entries> {
+        self.counts.release(checkpoint)
     }
 
     /// Handles a little of its input, where `pop` takes the next element from a source. Returns whether it can go
@@ -239,10 +260,10 @@ impl Sink {
                 let element = if is_blocked { None } else { pop(source) };
                 match element {
                     None => break,
-                    Some(Element::Record(record)) => {
-                        self.count += 1;
-                        self.current.push(record);
-                    }
+                    Some(Element::Record(record)) => match self.counts.add(record) {
+                        Ok(()) => self.current.push(record),
+                        Err(violation) => effects.push(Effect::Violation(format!("{} {violation}", self.subtask))),
+                    },
                     // What was blocked before can go on after the last barrier.
                     Some(Element::Barrier(checkpoint, kind)) => {
                         has_more |= self.align(source, checkpoint, &kind, effects);
@@ -297,37 +318,52 @@ impl Sink {
             let execution = self.execution;
             self.pending.insert(checkpoint, Committable { token, execution, checkpoint, records });
         }
-        let folder = match kind {
-            CheckpointKind::Savepoint { dir, .. } => dir.clone(),
-            _ => format!("{}/chk-{checkpoint}", self.checkpoint_dir),
-        };
         let SubtaskId { vertex, index } = self.subtask;
-        let path = format!("{folder}/{vertex}-{index}.state");
-        effects.push(Effect::Write(path.clone()));
-        let file = FileHandle { path, bytes: 1, sha256: String::new() };
-        let keyed_files = if matches!(kind, CheckpointKind::Savepoint { .. }) {
-            vec![file]
-        } else {
-            if self.chain.len() >= CHAIN_FILES_MAX {
-                self.chain.clear();
+        let (keyed_files, table) = match kind {
+            CheckpointKind::Savepoint { dir, .. } => {
+                let path = format!("{dir}/{vertex}-{index}.parquet");
+                effects.push(Effect::Write(path.clone(), self.counts.entries().clone()));
+                (Vec::new(), Some(file(path)))
             }
-            self.chain.push(file);
-            self.chain.clone()
+            _ => {
+                let path = format!("{}/chk-{checkpoint}/{vertex}-{index}.state", self.checkpoint_dir);
+                (self.extend_chain(path, effects), None)
+            }
+        };
+        self.counts.freeze(checkpoint);
+        let keyed = KeyedState {
+            operator: SINK_OPERATOR,
+            name: "counts".into(),
+            schema: "[]".into(),
+            rows: self.counts.entries().len() as u64,
+            bytes: 1,
+            table,
         };
         let snapshot = SubtaskSnapshot {
             keyed_files,
             keyed_operators: vec![SINK_OPERATOR],
-            operator_states: vec![
-                state(false, "pending", self.pending.values().map(Committable::encode).collect()),
-                state(false, "count", vec![self.count.to_le_bytes().to_vec()]),
-            ],
+            keyed_states: vec![keyed],
+            operator_states: vec![state(false, "pending", self.pending.values().map(Committable::encode).collect())],
             ..SubtaskSnapshot::default()
         };
-        effects.push(Effect::Snapshot(checkpoint, snapshot));
+        effects.push(Effect::Snapshot(checkpoint, Box::new(snapshot)));
+    }
+
+    /// Writes what changed, or everything if that is too many changes. Returns all files of the state.
+    fn extend_chain(&mut self, path: String, effects: &mut Vec<Effect>) -> Vec<FileHandle> {
+        let mut content = self.counts.take_changes();
+        if self.chain.is_empty() || self.chain.len() >= CHAIN_FILES_MAX {
+            self.chain.clear();
+            content = self.counts.entries().clone();
+        }
+        effects.push(Effect::Write(path.clone(), content));
+        self.chain.push(file(path));
+        self.chain.clone()
     }
 
     /// The checkpoint is durable: everything up to it becomes visible.
     pub(crate) fn complete(&mut self, checkpoint: CheckpointId, effects: &mut Vec<Effect>) {
+        self.counts.confirm(checkpoint);
         let later = self.pending.split_off(&(checkpoint + 1));
         effects.extend(std::mem::replace(&mut self.pending, later).into_values().map(Effect::Commit));
     }

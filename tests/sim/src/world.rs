@@ -1,29 +1,41 @@
-//! Time, the network, the log and the JobManager's process.
+//! Time, and everything that there is.
 //!
 //! Everything that takes time is an occurrence in one queue, ordered by its time and then by when
-//! it was put there. `processes` is what TaskManagers and workers do; `store` keeps their files.
+//! it was put there.
+//!
+//! - `leader`: the JobManager's process and its log; `client`: what is asked of it, and the faults
+//! - `network`: sessions
+//! - `processes`: TaskManagers and workers; `tasks`: what workers run
+//! - `store`: their files
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use flott_control::{CompletedCheckpoint, Down, ExecutionId, Fact, JobSpec, Up};
-use flott_core::ids::{JobId, SubtaskId};
+use flott_checkpoint::SubtaskSnapshot;
+use flott_control::{Down, ExecutionId, Fact, JobSpec, Up};
+use flott_core::Result;
+use flott_core::ids::{CheckpointId, JobId, SubtaskId, TaskManagerId};
 use flott_core::status::JobStatus;
-use flott_core::{Error, Result};
-use flott_jobmanager_core::{Checkpoint, Cluster, Command, Event, Request, SessionId};
+use flott_jobmanager_core::{Cluster, Event, Request, RequestId, SessionId};
 
 use crate::oracle::{Oracle, Violation};
 use crate::random::Random;
-use crate::scenario::{Fault, Scenario};
+use crate::scenario::{CHECKPOINT_DIR, Fault, Scenario};
 use crate::task::Element;
 use crate::trace::Trace;
+use crate::world::client::Asked;
+use crate::world::network::Link;
 use crate::world::processes::{Process, ProcessId};
 use crate::world::store::Store;
 
+mod client;
+mod leader;
+mod network;
 mod processes;
 mod store;
+mod tasks;
 
-/// A run that takes longer is stuck.
-const TIME_MS_MAX: i64 = 900_000;
+/// How long a job may take once nothing goes wrong any more. That is a few heartbeat timeouts, and its records.
+const CALM_MS_MAX: i64 = 60_000;
 /// A run with more occurrences is stuck.
 const OCCURRENCES_MAX: u64 = 2_000_000;
 
@@ -36,8 +48,14 @@ pub struct Outcome {
     pub occurrences: u64,
     /// How long it took, in simulated milliseconds.
     pub time_ms: i64,
+    /// How many jobs there were, each going on from the one before.
+    pub jobs: usize,
     /// How many executions there were, over all jobs.
     pub generations: u64,
+    /// How many times a job was given another parallelism.
+    pub rescales: u64,
+    /// How many times a worker went on from one execution to the next.
+    pub continued: u64,
     /// How many checkpoints and savepoints became durable.
     pub checkpoints: usize,
     /// How many times the JobManager was started.
@@ -77,6 +95,8 @@ enum Occurrence {
     UpClosed {
         session: SessionId,
     },
+    /// A client's request arrives at the JobManager.
+    Request(Request),
     /// A message arrives at a process.
     Down {
         process: ProcessId,
@@ -104,11 +124,13 @@ enum Occurrence {
     /// A task is restored and opened.
     RunTask {
         worker: ProcessId,
+        execution: ExecutionId,
         subtask: SubtaskId,
     },
     /// A task processes a little.
     StepTask {
         worker: ProcessId,
+        execution: ExecutionId,
         subtask: SubtaskId,
     },
     /// A worker says something that took it some time.
@@ -116,18 +138,19 @@ enum Occurrence {
         worker: ProcessId,
         message: Up,
     },
+    /// A worker has gone back to the checkpoint that its next execution starts from.
+    Reregister {
+        worker: ProcessId,
+        execution: ExecutionId,
+    },
+    /// A worker sees a connection to another one end.
+    LoseConnection {
+        worker: ProcessId,
+        execution: ExecutionId,
+    },
     Fault(Fault),
     /// The client looks after its jobs.
     Client,
-}
-
-/// A connection as the JobManager sees it. In each direction nothing overtakes.
-#[derive(Clone, Copy, Debug)]
-struct Link {
-    process: ProcessId,
-    up_last_ms: i64,
-    down_last_ms: i64,
-    is_mute: bool,
 }
 
 struct World {
@@ -142,6 +165,8 @@ struct World {
     cluster: Option<Cluster>,
     epoch: u64,
     tick_at_ms: Option<i64>,
+    /// Until when the JobManager stands still.
+    leader_resumes_ms: i64,
     log: Vec<Fact>,
     proposals: VecDeque<Fact>,
     durable_last_ms: i64,
@@ -151,12 +176,27 @@ struct World {
     sessions: SessionId,
     processes: BTreeMap<ProcessId, Process>,
     process_count: ProcessId,
+    /// Processes that stand still, and until when.
+    paused: BTreeMap<ProcessId, i64>,
     channels: BTreeMap<(ExecutionId, SubtaskId, SubtaskId), VecDeque<Element>>,
     homes: BTreeMap<(ExecutionId, SubtaskId), ProcessId>,
+    /// Workers that have lost their connection, the lower number first.
+    broken: BTreeSet<(ExecutionId, ProcessId, ProcessId)>,
+    /// What subtasks gave to checkpoints.
+    acknowledged: BTreeMap<(ExecutionId, CheckpointId, SubtaskId), SubtaskSnapshot>,
+    /// Which worker on which TaskManager was told what to run.
+    placements: BTreeMap<ExecutionId, BTreeMap<TaskManagerId, ProcessId>>,
+    continued: u64,
 
     jobs: Vec<(JobId, JobSpec)>,
+    /// When the last of them was thought of.
+    begun_ms: i64,
     submitted_in: Option<u64>,
-    requests: u64,
+    requests: RequestId,
+    asked: BTreeMap<RequestId, Asked>,
+    savepoints: u64,
+    /// The epoch in which the JobManager promised to cancel a job.
+    cancelled: BTreeMap<JobId, u64>,
     is_over: bool,
     oracle: Oracle,
     violation: Option<Violation>,
@@ -170,6 +210,7 @@ impl World {
         Ok(Self {
             random,
             trace: Trace::new(is_verbose),
+            oracle: Oracle::new(scenario.max_parallelism, scenario.slots, scenario.retains_cancelled),
             scenario,
             now_ms: 0,
             occurrences: 0,
@@ -178,6 +219,7 @@ impl World {
             cluster: None,
             epoch: 1,
             tick_at_ms: None,
+            leader_resumes_ms: 0,
             log: Vec::new(),
             proposals: VecDeque::new(),
             durable_last_ms: 0,
@@ -186,13 +228,21 @@ impl World {
             sessions: 0,
             processes: BTreeMap::new(),
             process_count: 0,
+            paused: BTreeMap::new(),
             channels: BTreeMap::new(),
             homes: BTreeMap::new(),
+            broken: BTreeSet::new(),
+            acknowledged: BTreeMap::new(),
+            placements: BTreeMap::new(),
+            continued: 0,
             jobs: vec![(JobId([1; 16]), spec)],
+            begun_ms: 0,
             submitted_in: None,
             requests: 0,
+            asked: BTreeMap::new(),
+            savepoints: 0,
+            cancelled: BTreeMap::new(),
             is_over: false,
-            oracle: Oracle::default(),
             violation: None,
         })
     }
@@ -207,41 +257,61 @@ impl World {
         }
         self.after(1, 1, Occurrence::Client);
         while !self.is_over {
-            let Some(((at_ms, _), occurrence)) = self.queue.pop_first() else {
+            let Some(((at_ms, number), occurrence)) = self.queue.pop_first() else {
                 return Err("nothing is left to happen".into());
             };
             self.now_ms = at_ms;
+            let resumes_ms = self.resumes_ms(&occurrence);
+            if resumes_ms > at_ms {
+                // It waits, and keeps its place among all that waits.
+                if matches!(occurrence, Occurrence::Tick) && self.tick_at_ms == Some(at_ms) {
+                    self.tick_at_ms = Some(resumes_ms);
+                }
+                self.queue.insert((resumes_ms, number), occurrence);
+                continue;
+            }
             self.occurrences += 1;
             self.happen(occurrence);
             if let Some(violation) = self.violation.take() {
                 return Err(format!("at {} ms: {violation}", self.now_ms));
             }
-            if self.now_ms > TIME_MS_MAX || self.occurrences > OCCURRENCES_MAX {
+            let is_late = self.now_ms > self.scenario.calm_ms.max(self.begun_ms) + CALM_MS_MAX;
+            if is_late || self.occurrences > OCCURRENCES_MAX {
                 let jobs = self.cluster.as_ref().map(Cluster::jobs).unwrap_or_default();
                 let statuses: Vec<_> = jobs.iter().map(|job| (job.status, &job.waiting_for)).collect();
                 return Err(format!("stuck after {} ms: {statuses:?}", self.now_ms));
             }
         }
+        self.check_end()?;
         let (job, _) = self.current_job();
-        self.oracle.check_end(job, self.scenario.records())?;
-        if self.scenario.faults.is_empty() && !self.store.is_empty() {
-            return Err(format!("the job left files: {:?}", self.store));
-        }
-        let facts = self.oracle.jobs.values();
+        let facts = || self.oracle.jobs.values();
         Ok(Outcome {
             trace_hash: self.trace.hash(),
             occurrences: self.occurrences,
             time_ms: self.now_ms,
-            generations: facts.map(|facts| facts.generation).sum(),
+            jobs: self.jobs.len(),
+            generations: facts().map(|facts| facts.generation).sum(),
+            rescales: facts().map(|facts| facts.rescales()).sum(),
+            continued: self.continued,
             checkpoints: self.log.iter().filter(|fact| matches!(fact, Fact::CheckpointCompleted { .. })).count(),
             leaders: self.epoch,
             status: self.oracle.jobs.get(&job).and_then(|facts| facts.end.as_ref()).map(|end| end.status),
         })
     }
 
-    fn current_job(&self) -> (JobId, JobSpec) {
-        // There is one from the beginning, and none is ever removed.
-        self.jobs[self.jobs.len() - 1].clone()
+    fn check_end(&self) -> Result<(), Violation> {
+        let (job, _) = self.current_job();
+        self.oracle.check_end(job, self.scenario.records())?;
+        if let Some((id, asked)) = self.asked.first_key_value() {
+            return Err(format!("request {id} was never answered: {asked:?}"));
+        }
+        if self.scenario.is_calm && !self.scenario.retains_cancelled {
+            let left: Vec<&String> = self.store.below(CHECKPOINT_DIR).collect();
+            if !left.is_empty() {
+                return Err(format!("the jobs left files: {left:?}"));
+            }
+        }
+        Ok(())
     }
 
     fn at(&mut self, at_ms: i64, occurrence: Occurrence) {
@@ -258,6 +328,34 @@ impl World {
         if let Err(violation) = result {
             self.violation.get_or_insert(violation);
         }
+    }
+
+    /// Until when whoever this happens to stands still.
+    fn resumes_ms(&self, occurrence: &Occurrence) -> i64 {
+        let process = match occurrence {
+            Occurrence::Tick
+            | Occurrence::Answer { .. }
+            | Occurrence::Durable { .. }
+            | Occurrence::Up { .. }
+            | Occurrence::UpClosed { .. }
+            | Occurrence::Request(_) => return self.leader_resumes_ms,
+            Occurrence::StartJobManager
+            | Occurrence::StartTaskManager
+            | Occurrence::KillWorker(_)
+            | Occurrence::Fault(_)
+            | Occurrence::Client => return 0,
+            Occurrence::Connect(process)
+            | Occurrence::Heartbeat(process)
+            | Occurrence::Down { process, .. }
+            | Occurrence::DownClosed { process, .. }
+            | Occurrence::SpawnWorker { home: process, .. }
+            | Occurrence::RunTask { worker: process, .. }
+            | Occurrence::StepTask { worker: process, .. }
+            | Occurrence::Say { worker: process, .. }
+            | Occurrence::Reregister { worker: process, .. }
+            | Occurrence::LoseConnection { worker: process, .. } => process,
+        };
+        self.paused.get(process).copied().unwrap_or(0)
     }
 
     fn happen(&mut self, occurrence: Occurrence) {
@@ -287,231 +385,11 @@ impl World {
                     self.feed(Event::SessionClosed { session });
                 }
             }
+            Occurrence::Request(request) => self.ask(request),
             Occurrence::Fault(fault) => self.inject(fault),
             Occurrence::StartJobManager => self.start_job_manager(),
             Occurrence::Client => self.client(),
             occurrence => self.happen_to_process(occurrence),
         }
-    }
-
-    /// Gives an event to the JobManager, if there is one, and carries out what it wants.
-    fn feed(&mut self, event: Event) {
-        let Some(cluster) = &mut self.cluster else { return };
-        let commands = cluster.step(self.now_ms, event);
-        let deadline_ms = cluster.next_deadline();
-        for command in commands {
-            self.carry_out(command);
-        }
-        if let Some(deadline_ms) = deadline_ms {
-            // A deadline in the past would be a bug that makes the server spin; here it shows as a run without end.
-            let at_ms = deadline_ms.max(self.now_ms + 1);
-            if self.tick_at_ms.is_none_or(|tick_at_ms| at_ms < tick_at_ms || tick_at_ms <= self.now_ms) {
-                self.tick_at_ms = Some(at_ms);
-                self.at(at_ms, Occurrence::Tick);
-            }
-        }
-    }
-
-    fn carry_out(&mut self, command: Command) {
-        let epoch = self.epoch;
-        match command {
-            Command::Send { session, message } => self.send_down(session, message),
-            Command::Close { session } => {
-                if let Some(link) = self.links.remove(&session) {
-                    let at_ms = link.down_last_ms.max(self.now_ms + self.random.between(1, 8));
-                    self.at(at_ms, Occurrence::DownClosed { process: link.process, session });
-                }
-            }
-            Command::Propose(fact) => {
-                self.trace.line(self.now_ms, format_args!("propose {}", name_of(&fact)));
-                self.proposals.push_back(fact);
-                let at_ms = self.durable_last_ms.max(self.now_ms + self.random.between(0, 10));
-                self.durable_last_ms = at_ms;
-                self.at(at_ms, Occurrence::Durable { epoch });
-            }
-            Command::Reply { id, reply } => self.trace.line(self.now_ms, format_args!("reply {id} {reply:?}")),
-            Command::WriteManifest(checkpoint) => {
-                let event = self.write_manifest(checkpoint);
-                self.after(1, 30, Occurrence::Answer { epoch, event });
-            }
-            Command::LoadManifest { job, generation, location, sha256 } => {
-                self.trace.line(self.now_ms, format_args!("load {location} for generation {generation}"));
-                let result = self.store.load(&location, sha256.as_deref());
-                let result = result.map(|manifest| (location, Box::new(manifest)));
-                self.after(
-                    1,
-                    50,
-                    Occurrence::Answer { epoch, event: Event::ManifestLoaded { job, generation, result } },
-                );
-            }
-            Command::Delete { files, folders } => {
-                self.trace.line(self.now_ms, format_args!("delete {files:?} {folders:?}"));
-                let result = self.store.delete(&files, &folders, &self.oracle);
-                self.expect(result);
-            }
-        }
-    }
-
-    fn write_manifest(&mut self, checkpoint: Checkpoint) -> Event {
-        let Checkpoint { location, manifest } = checkpoint;
-        let (job, generation, id) = (manifest.job, manifest.generation, manifest.checkpoint);
-        let fails = self.random.chance(self.scenario.write_failures_percent);
-        let lands = !fails || self.random.chance(50);
-        let hash = if lands { self.store.write(&location, &manifest) } else { Ok(String::new()) };
-        let result = match hash {
-            Ok(manifest_sha256) if !fails => Ok(CompletedCheckpoint {
-                id,
-                generation,
-                location,
-                manifest_sha256,
-                is_savepoint: manifest.is_savepoint,
-                ends_job: false,
-                triggered_ms: manifest.triggered_ms,
-                completed_ms: self.now_ms,
-                bytes_written: manifest.bytes_written(),
-                bytes_total: manifest.bytes_total(),
-            }),
-            Ok(_) => Err(Error::system("503 Slow Down")),
-            Err(error) => Err(error),
-        };
-        Event::ManifestWritten { job, generation, checkpoint: id, result }
-    }
-
-    fn make_durable(&mut self, fact: Fact) {
-        self.trace.line(self.now_ms, format_args!("durable {}", name_of(&fact)));
-        let result = self.oracle.durable(&fact);
-        self.expect(result);
-        self.log.push(fact);
-    }
-
-    /// A JobManager reads its log and begins.
-    fn start_job_manager(&mut self) {
-        self.trace.line(self.now_ms, format_args!("start JobManager in epoch {}", self.epoch));
-        let mut cluster = Cluster::new(self.scenario.config.clone());
-        for fact in &self.log {
-            let commands = cluster.step(self.now_ms, Event::Committed(fact.clone()));
-            if !commands.is_empty() {
-                self.violation = Some(format!("reading the log had effects: {commands:?}"));
-            }
-        }
-        self.cluster = Some(cluster);
-        self.tick_at_ms = None;
-        self.feed(Event::Recovered);
-    }
-
-    /// The JobManager dies. Of what it proposed, any first part may have become durable.
-    fn kill_job_manager(&mut self) {
-        if self.cluster.take().is_none() {
-            return;
-        }
-        let proposals = std::mem::take(&mut self.proposals);
-        let durable = self.random.between(0, proposals.len() as i64) as usize;
-        for fact in proposals.into_iter().take(durable) {
-            self.make_durable(fact);
-        }
-        // What it was waiting for finds nobody.
-        self.epoch += 1;
-        for (session, link) in std::mem::take(&mut self.links) {
-            self.after(1, 50, Occurrence::DownClosed { process: link.process, session });
-        }
-        self.after(50, 2000, Occurrence::StartJobManager);
-    }
-
-    fn send_down(&mut self, session: SessionId, message: Down) {
-        let delay_ms = self.random.between(1, 8);
-        let Some(link) = self.links.get_mut(&session) else { return };
-        let at_ms = link.down_last_ms.max(self.now_ms + delay_ms);
-        link.down_last_ms = at_ms;
-        let process = link.process;
-        self.at(at_ms, Occurrence::Down { process, session, message });
-    }
-
-    fn send_up(&mut self, session: SessionId, message: Up) {
-        let delay_ms = self.random.between(1, 8);
-        let Some(link) = self.links.get_mut(&session).filter(|link| !link.is_mute) else { return };
-        let at_ms = link.up_last_ms.max(self.now_ms + delay_ms);
-        link.up_last_ms = at_ms;
-        self.at(at_ms, Occurrence::Up { session, message });
-    }
-
-    /// The JobManager is to see a connection end, after all that was sent over it.
-    fn close_up(&mut self, session: SessionId) {
-        let delay_ms = self.random.between(1, 8);
-        if let Some(link) = self.links.get(&session) {
-            let at_ms = link.up_last_ms.max(self.now_ms + delay_ms);
-            self.at(at_ms, Occurrence::UpClosed { session });
-        }
-    }
-
-    fn inject(&mut self, fault: Fault) {
-        self.trace.line(self.now_ms, format_args!("fault {fault:?}"));
-        let (job, _) = self.current_job();
-        match fault {
-            Fault::JobManager => self.kill_job_manager(),
-            Fault::Connection => {
-                let sessions: Vec<SessionId> = self.links.keys().copied().collect();
-                if let Some(session) = self.random.pick(&sessions) {
-                    self.close_up(session);
-                    if let Some(Link { process, .. }) = self.links.get(&session).copied() {
-                        self.after(1, 50, Occurrence::DownClosed { process, session });
-                    }
-                }
-            }
-            Fault::Silence => {
-                let sessions: Vec<SessionId> = self.links.keys().copied().collect();
-                let session = self.random.pick(&sessions);
-                if let Some(link) = session.and_then(|session| self.links.get_mut(&session)) {
-                    link.is_mute = true;
-                }
-            }
-            Fault::Savepoint | Fault::Stop => {
-                let (stop, suffix) = (fault == Fault::Stop, format!("{}", self.requests));
-                self.request(Request::Savepoint { job, target: None, stop, drain: false, suffix });
-            }
-            Fault::Checkpoint => self.request(Request::Checkpoint { job }),
-            Fault::Cancel => self.request(Request::Cancel { job }),
-            Fault::TaskManager | Fault::Worker | Fault::Task => self.inject_into_process(fault),
-        }
-    }
-
-    fn request(&mut self, request: Request) {
-        self.requests += 1;
-        let id = self.requests;
-        self.feed(Event::Request { id, request });
-    }
-
-    /// Submits what is not in the log, and starts another job where one was stopped with a savepoint.
-    fn client(&mut self) {
-        let (job, spec) = self.current_job();
-        let facts = self.oracle.jobs.get(&job);
-        let end = facts.and_then(|facts| facts.end.as_ref()).map(|end| end.status);
-        let latest = facts.and_then(|facts| facts.latest.clone());
-        match (facts.is_some(), end, latest) {
-            (false, ..) if self.cluster.is_some() && self.submitted_in != Some(self.epoch) => {
-                self.submitted_in = Some(self.epoch);
-                self.request(Request::Submit { job, spec: Box::new(spec) });
-            }
-            // Its last checkpoint is a savepoint, so it stopped with that one.
-            (_, Some(JobStatus::Finished), Some(latest)) if latest.is_savepoint => {
-                let id = JobId([self.jobs.len() as u8 + 1; 16]);
-                let spec = self.scenario.draw_job(&mut self.random, Some(latest.location));
-                self.jobs.push((id, spec));
-                self.submitted_in = None;
-            }
-            (_, Some(_), _) => self.is_over = self.cluster.is_some(),
-            _ => {}
-        }
-        self.after(20, 200, Occurrence::Client);
-    }
-}
-
-fn name_of(fact: &Fact) -> String {
-    match fact {
-        Fact::JobSubmitted { job, .. } => format!("submitted {job}"),
-        Fact::GenerationStarted { generation, .. } => format!("generation {generation}"),
-        Fact::JobRescaled { parallelism, .. } => format!("rescaled {parallelism:?}"),
-        Fact::CheckpointCompleted { checkpoint, .. } => format!("checkpoint {} {}", checkpoint.id, checkpoint.location),
-        Fact::CheckpointDropped { checkpoint, .. } => format!("drop {checkpoint}"),
-        Fact::JobEnded { end, .. } => format!("end {:?}", end),
     }
 }

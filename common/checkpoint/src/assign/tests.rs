@@ -268,7 +268,7 @@ fn in_flight(parallelism: u32, partitioning: Partitioning) -> Manifest {
     for (index, subtask) in window.subtasks.iter_mut().enumerate() {
         let (operator, file) = (id(WINDOW), file("w", index));
         subtask.channel_state =
-            Some(ChannelState { operator, schema: "text".to_owned(), inputs: inputs.clone(), rows: 1, file });
+            Some(Box::new(ChannelState { operator, schema: "text".to_owned(), inputs: inputs.clone(), rows: 1, file }));
     }
     manifest(vec![vertex("s", &[SOURCE], &[], parallelism as usize), window])
 }

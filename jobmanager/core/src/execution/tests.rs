@@ -129,11 +129,11 @@ fn kept_workers_register_again_and_new_ones_first() {
     assert!(execution.is_continued);
     assert_eq!(execution.worker_of(1).map(|worker| worker.started_for), Some(ID));
     assert_eq!(execution.sessions().count(), 0, "it does not serve this execution yet");
-    assert!(execution.to_continue().is_empty(), "one has to be started first");
+    assert!(execution.take_continued().is_empty(), "one has to be started first");
     assert!(!execution.register(&id("a"), 9, String::new()), "it has its session");
     assert!(execution.register(&id("d"), 4, "d:1".into()));
-    assert_eq!(execution.to_continue(), [1]);
-    assert!(execution.to_continue().is_empty(), "once");
+    assert_eq!(execution.take_continued(), [1]);
+    assert!(execution.take_continued().is_empty(), "once");
     assert!(execution.deploy(5, &graph(), &config(&[]), "").is_empty());
     assert!(execution.register(&id("a"), 1, "a:2".into()));
     let parts = execution.deploy(5, &graph(), &config(&[]), "");

@@ -86,7 +86,7 @@ impl Job {
     pub(super) fn continue_kept(&mut self, ctx: &mut Context<'_>) {
         let Phase::Active(execution) = &mut self.phase else { return };
         let (id, checkpoint) = (execution.id, execution.checkpoint());
-        for session in execution.to_continue() {
+        for session in execution.take_continued() {
             execution.register_by_ms = Some(ctx.now_ms + REGISTER_TIMEOUT_KEPT_MS);
             ctx.send(session, Down::Continue { execution: id, checkpoint });
         }

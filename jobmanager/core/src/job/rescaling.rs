@@ -163,7 +163,11 @@ impl Job {
         if stage == Stage::Checkpoint {
             return self.give_up_rescale(ctx, error);
         }
-        let error = error.clone().context("it has its new parallelism, but did not get to run with it");
+        let outcome = match stage {
+            Stage::Starting => "it has its new parallelism, but did not get to run with it",
+            Stage::Checkpoint | Stage::Proposed => "its new parallelism was being made durable when it failed",
+        };
+        let error = error.clone().context(outcome);
         self.reply_to_rescale(ctx, Err(error));
         // What is proposed is still to be heard of.
         if stage == Stage::Starting {

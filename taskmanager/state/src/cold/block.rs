@@ -206,7 +206,9 @@ impl Block {
 mod tests {
     use super::*;
 
-    fn block(entries: &[(u64, &[u8], Option<&[u8]>)]) -> Block {
+    type Row<'a> = (u64, &'a [u8], Option<&'a [u8]>);
+
+    fn block(entries: &[Row<'_>]) -> Block {
         let mut builder = BlockBuilder::default();
         for (hash, key, value) in entries {
             builder.push(*hash, key, *value);

@@ -21,6 +21,9 @@ use super::layout::{Form, Layout, Plan};
 use super::shape::Shape;
 use super::{Compatibility, StateColumns, evolution};
 
+/// The types of entries, without a value of them.
+type Types<K, N, V> = PhantomData<fn() -> (K, N, V)>;
+
 /// How many rows a batch has, at most: enough to pay for itself, and few enough to stay in the cache.
 pub(super) const ROWS_MAX: usize = 8192;
 
@@ -30,7 +33,7 @@ const ROWS_VERIFIED: usize = 64;
 /// The columns of a state with keys `K`, namespaces `N` and values `V`.
 pub(super) struct TypedColumns<K, N, V> {
     plan: Arc<Plan>,
-    types: PhantomData<fn() -> (K, N, V)>,
+    types: Types<K, N, V>,
 }
 
 impl<K: Data, N: Data, V: Data> StateColumns for TypedColumns<K, N, V> {
@@ -322,7 +325,7 @@ fn read_row<K: Data, N: Data, V: Data>(
 /// Reads a row, of which the columns that are absent are no part.
 struct RowVisitor<K, N, V> {
     forms: [Form; 3],
-    types: PhantomData<fn() -> (K, N, V)>,
+    types: Types<K, N, V>,
 }
 
 impl<'de, K: Data, N: Data, V: Data> Visitor<'de> for RowVisitor<K, N, V> {

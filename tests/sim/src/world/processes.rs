@@ -1,16 +1,18 @@
-//! What TaskManagers and workers do.
+//! TaskManagers and workers as processes: how they start, connect, obey and die.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use flott_control::{Down, ExecutionId, JobDeployment, PROTOCOL_VERSION, TaskManagerInfo, Up};
+use flott_control::{Down, ExecutionId, PROTOCOL_VERSION, TaskManagerInfo, Up, WORKER_STOPPED};
 use flott_core::Error;
 use flott_core::ids::{SubtaskId, TaskManagerId};
 use flott_core::status::TaskStatus;
 use flott_jobmanager_core::{SessionId, platform};
 
-use super::{Link, Occurrence, World};
-use crate::scenario::{Fault, SINK, SOURCE};
-use crate::task::{Effect, Sink, Source, Split};
+use super::tasks::{Model, Task};
+use super::{Occurrence, World};
+use crate::scenario::Fault;
+use crate::state::Held;
+use crate::task::Split;
 
 /// A process, numbered by the world.
 pub(super) type ProcessId = u64;
@@ -22,34 +24,22 @@ const HEARTBEAT_MS: i64 = 500;
 pub(super) struct TaskManager {
     id: TaskManagerId,
     starting: BTreeSet<ExecutionId>,
+    /// By what they were started for.
     workers: BTreeMap<ExecutionId, ProcessId>,
 }
 
 #[derive(Clone, Debug)]
-enum Model {
-    Source(Source),
-    Sink(Sink),
-}
-
-#[derive(Clone, Debug)]
-struct Task {
-    status: TaskStatus,
-    model: Model,
-    is_scheduled: bool,
-}
-
-impl Task {
-    fn is_alive(&self) -> bool {
-        matches!(self.status, TaskStatus::Running | TaskStatus::Finishing)
-    }
-}
-
-#[derive(Clone, Debug)]
 pub(super) struct Worker {
-    execution: ExecutionId,
+    /// What it was started for: the name that its TaskManager has for it.
+    started_for: ExecutionId,
+    pub(super) execution: ExecutionId,
     home: ProcessId,
     task_manager: TaskManagerId,
-    tasks: BTreeMap<SubtaskId, Task>,
+    pub(super) tasks: BTreeMap<SubtaskId, Task>,
+    /// What it has of the execution before, until it is told what to run.
+    pub(super) held: Held,
+    /// Whether it has said that it cannot go on with its execution.
+    pub(super) has_failed: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -83,24 +73,25 @@ impl World {
                 }
             }
             Occurrence::DownClosed { process, session } => self.disconnected(process, session),
-            Occurrence::SpawnWorker { home, execution } => {
-                let Some(task_manager) = self.task_manager(home) else { return };
-                if task_manager.starting.remove(&execution) {
-                    let task_manager = task_manager.id.clone();
-                    let worker = Worker { execution, home, task_manager, tasks: BTreeMap::new() };
-                    let process = self.start_process(Kind::Worker(worker));
-                    if let Some(task_manager) = self.task_manager(home) {
-                        task_manager.workers.insert(execution, process);
-                    }
+            Occurrence::SpawnWorker { home, execution } => self.spawn_worker(home, execution),
+            Occurrence::KillWorker(process) => self.end_worker(process, "its TaskManager died"),
+            Occurrence::RunTask { worker, execution, subtask } => self.run_task(worker, execution, subtask),
+            Occurrence::StepTask { worker, execution, subtask } => self.step(worker, execution, subtask),
+            Occurrence::Say { worker, message } => {
+                // What belongs to an execution that the worker has left is dropped.
+                let execution = self.worker(worker).map(|worker| worker.execution);
+                if execution.is_some() && execution == execution_of(&message) {
+                    self.say(worker, message);
                 }
             }
-            Occurrence::KillWorker(process) => self.end_worker(process, "its TaskManager died"),
-            Occurrence::RunTask { worker, subtask } => {
-                self.set_status(worker, subtask, TaskStatus::Running, None);
-                self.schedule(worker, subtask);
+            Occurrence::Reregister { worker: process, execution } => {
+                let worker = self.worker(process).filter(|worker| worker.execution == execution);
+                if let Some(worker) = worker.filter(|worker| worker.tasks.is_empty()) {
+                    let message = worker.registration(process);
+                    self.say(process, message);
+                }
             }
-            Occurrence::StepTask { worker, subtask } => self.step(worker, subtask),
-            Occurrence::Say { worker, message } => self.say(worker, message),
+            Occurrence::LoseConnection { worker, execution } => self.lose_connection(worker, execution),
             _ => {}
         }
     }
@@ -114,6 +105,26 @@ impl World {
         process
     }
 
+    fn spawn_worker(&mut self, home: ProcessId, execution: ExecutionId) {
+        let Some(task_manager) = self.task_manager(home) else { return };
+        if !task_manager.starting.remove(&execution) {
+            return;
+        }
+        let worker = Worker {
+            started_for: execution,
+            execution,
+            home,
+            task_manager: task_manager.id.clone(),
+            tasks: BTreeMap::new(),
+            held: Held::default(),
+            has_failed: false,
+        };
+        let process = self.start_process(Kind::Worker(worker));
+        if let Some(task_manager) = self.task_manager(home) {
+            task_manager.workers.insert(execution, process);
+        }
+    }
+
     fn task_manager(&mut self, process: ProcessId) -> Option<&mut TaskManager> {
         match &mut self.processes.get_mut(&process)?.kind {
             Kind::TaskManager(task_manager) => Some(task_manager),
@@ -121,25 +132,28 @@ impl World {
         }
     }
 
-    fn worker(&mut self, process: ProcessId) -> Option<&mut Worker> {
+    pub(super) fn worker(&mut self, process: ProcessId) -> Option<&mut Worker> {
         match &mut self.processes.get_mut(&process)?.kind {
             Kind::Worker(worker) => Some(worker),
             Kind::TaskManager(_) => None,
         }
     }
 
+    /// How many slots there are.
+    pub(super) fn slots(&self) -> u32 {
+        let task_managers = self.processes.values().filter(|process| matches!(process.kind, Kind::TaskManager(_)));
+        task_managers.count() as u32 * self.scenario.slots
+    }
+
     fn connect(&mut self, process: ProcessId) {
         let slots = self.scenario.slots;
-        let Some(description) = self.processes.get_mut(&process).filter(|process| process.session.is_none()) else {
+        let Some(description) = self.processes.get(&process).filter(|process| process.session.is_none()) else {
             return;
         };
         if self.cluster.is_none() {
             self.after(50, 200, Occurrence::Connect(process));
             return;
         }
-        self.sessions += 1;
-        let session = self.sessions;
-        description.session = Some(session);
         let message = match &description.kind {
             Kind::TaskManager(task_manager) => Up::RegisterTaskManager(TaskManagerInfo {
                 id: task_manager.id.clone(),
@@ -149,14 +163,12 @@ impl World {
                 platform: platform(),
                 protocol_version: PROTOCOL_VERSION,
             }),
-            Kind::Worker(worker) => Up::RegisterWorker {
-                execution: worker.execution,
-                task_manager: worker.task_manager.clone(),
-                data_address: format!("localhost:{process}"),
-            },
+            Kind::Worker(worker) => worker.registration(process),
         };
-        self.links
-            .insert(session, Link { process, up_last_ms: self.now_ms, down_last_ms: self.now_ms, is_mute: false });
+        let session = self.open_link(process);
+        if let Some(description) = self.processes.get_mut(&process) {
+            description.session = Some(session);
+        }
         self.send_up(session, message);
     }
 
@@ -170,7 +182,7 @@ impl World {
         self.after(HEARTBEAT_MS, HEARTBEAT_MS, Occurrence::Heartbeat(process));
     }
 
-    fn say(&mut self, process: ProcessId, message: Up) {
+    pub(super) fn say(&mut self, process: ProcessId, message: Up) {
         if let Some(session) = self.processes.get(&process).and_then(|process| process.session) {
             self.send_up(session, message);
         }
@@ -204,64 +216,11 @@ impl World {
                 if task_manager.starting.remove(&execution) {
                     self.say(process, Up::WorkerExited { execution, reason: "never started".into() });
                 } else if let Some(worker) = task_manager.workers.get(&execution).copied() {
-                    self.end_worker(worker, "it was stopped");
+                    self.end_worker(worker, WORKER_STOPPED);
                 }
             }
             Down::Refused(_) => self.kill_task_manager(process),
             _ => {}
-        }
-    }
-
-    /// A worker's process is gone: the JobManager sees its connection end, and its TaskManager says how.
-    fn end_worker(&mut self, process: ProcessId, reason: &str) {
-        let Some(Process { session, kind: Kind::Worker(worker) }) = self.processes.remove(&process) else { return };
-        self.trace.line(self.now_ms, format_args!("worker {process} ended: {reason}"));
-        if let Some(session) = session {
-            self.close_up(session);
-        }
-        if let Some(task_manager) = self.task_manager(worker.home) {
-            task_manager.workers.remove(&worker.execution);
-            self.say(worker.home, Up::WorkerExited { execution: worker.execution, reason: reason.to_owned() });
-        }
-    }
-
-    /// Its workers live a moment longer than a TaskManager: zombies.
-    fn kill_task_manager(&mut self, process: ProcessId) {
-        let Some(Process { session, kind: Kind::TaskManager(task_manager) }) = self.processes.remove(&process) else {
-            return;
-        };
-        if let Some(session) = session {
-            self.close_up(session);
-        }
-        for worker in task_manager.workers.into_values() {
-            self.after(0, 300, Occurrence::KillWorker(worker));
-        }
-        self.after(50, 1500, Occurrence::StartTaskManager);
-    }
-
-    pub(super) fn inject_into_process(&mut self, fault: Fault) {
-        let is_wanted = |process: &Process| match &process.kind {
-            Kind::TaskManager(_) => fault == Fault::TaskManager,
-            Kind::Worker(worker) => match fault {
-                Fault::Worker => true,
-                Fault::Task => worker.tasks.values().any(Task::is_alive),
-                _ => false,
-            },
-        };
-        let wanted: Vec<ProcessId> =
-            self.processes.iter().filter(|(_, process)| is_wanted(process)).map(|(&id, _)| id).collect();
-        let Some(process) = self.random.pick(&wanted) else { return };
-        match fault {
-            Fault::TaskManager => self.kill_task_manager(process),
-            Fault::Worker => self.end_worker(process, "signal 9 (SIGKILL)"),
-            _ => {
-                let Some(worker) = self.worker(process) else { return };
-                let alive: Vec<SubtaskId> =
-                    worker.tasks.iter().filter(|(_, task)| task.is_alive()).map(|(&id, _)| id).collect();
-                if let Some(subtask) = self.random.pick(&alive) {
-                    self.set_status(process, subtask, TaskStatus::Failed, Some(Error::user_code("panicked")));
-                }
-            }
         }
     }
 
@@ -270,7 +229,12 @@ impl World {
         let id = worker.execution;
         match message {
             Down::Refused(_) => self.end_worker(process, "it was refused"),
-            Down::Deploy { execution, deployment } if execution == id => self.deploy(process, id, deployment),
+            Down::Continue { execution, checkpoint }
+                if execution.job == id.job && execution.generation > id.generation =>
+            {
+                self.leave_generation(process, execution, checkpoint);
+            }
+            Down::Deploy { execution, deployment } if execution == id => self.deploy(process, id, &deployment),
             Down::DiscoverSplits { execution, vertex } if execution == id => {
                 let splits = (0..).zip(&self.scenario.splits);
                 let splits = splits.map(|(id, &count)| Split { id, count, position: 0 }.encode()).collect();
@@ -312,147 +276,118 @@ impl World {
         }
     }
 
-    fn deploy(&mut self, process: ProcessId, execution: ExecutionId, deployment: JobDeployment) {
-        let parallelism = |vertex: u32| deployment.placement[vertex as usize].len() as u32;
-        let is_current =
-            self.oracle.jobs.get(&execution.job).is_some_and(|facts| facts.generation == execution.generation);
-        for task in &deployment.tasks {
-            let (subtask, restore) = (task.subtask, task.restore.as_ref());
-            let mut files = restore.into_iter().flat_map(|restore| restore.keyed.iter().flat_map(|source| &source.files));
-            if let Some(missing) = files.find(|file| is_current && !self.store.files.contains(&file.path)) {
-                self.violation = Some(format!("{} was deleted under a restore", missing.path));
-                return;
+    /// A worker's process is gone: the JobManager sees its connection end, its TaskManager says how, and others that it
+    /// was connected to may say that they cannot go on.
+    fn end_worker(&mut self, process: ProcessId, reason: &str) {
+        let Some(Process { session, kind: Kind::Worker(worker) }) = self.processes.remove(&process) else { return };
+        self.trace.line(self.now_ms, format_args!("worker {process} ended: {reason}"));
+        if let Some(session) = session {
+            self.close_up(session);
+        }
+        if let Some(task_manager) = self.task_manager(worker.home) {
+            task_manager.workers.remove(&worker.started_for);
+            let execution = worker.started_for;
+            self.say(worker.home, Up::WorkerExited { execution, reason: reason.to_owned() });
+        }
+        for (peer, execution) in self.running_workers() {
+            if execution == worker.execution && self.random.chance(70) {
+                self.after(0, 60, Occurrence::LoseConnection { worker: peer, execution });
             }
-            let mut effects = Vec::new();
-            let model = if subtask.vertex == SOURCE {
-                Model::Source(Source::new(parallelism(SINK), restore))
-            } else {
-                let (sources, dir) = (parallelism(SOURCE), &deployment.checkpoint_dir);
-                Model::Sink(Sink::new(execution, subtask, sources, dir, restore, &mut effects))
-            };
-            if let Some(worker) = self.worker(process) {
-                let task = Task { status: TaskStatus::Deploying, model, is_scheduled: false };
-                worker.tasks.insert(subtask, task);
-            }
-            self.homes.insert((execution, subtask), process);
-            self.apply(process, execution, subtask, effects);
-            self.set_status(process, subtask, TaskStatus::Initializing, None);
-            self.after(1, 60, Occurrence::RunTask { worker: process, subtask });
         }
     }
 
-    /// Does something with every task that lives, and lets all of them go on.
-    fn each_task(&mut self, process: ProcessId, mut act: impl FnMut(&mut Task, &mut Vec<Effect>)) {
-        let Some(worker) = self.worker(process) else { return };
-        let execution = worker.execution;
-        let mut all = Vec::new();
-        for (&subtask, task) in worker.tasks.iter_mut().filter(|(_, task)| task.is_alive()) {
-            let mut effects = Vec::new();
-            act(task, &mut effects);
-            all.push((subtask, effects));
-        }
-        for (subtask, effects) in all {
-            self.apply(process, execution, subtask, effects);
-            self.schedule(process, subtask);
+    /// The workers that have been told what to run.
+    fn running_workers(&self) -> Vec<(ProcessId, ExecutionId)> {
+        let running = self.processes.iter().filter_map(|(&process, description)| match &description.kind {
+            Kind::Worker(worker) if !worker.tasks.is_empty() => Some((process, worker.execution)),
+            _ => None,
+        });
+        running.collect()
+    }
+
+    /// A worker sees a connection to another one end. It says so once, and keeps its state.
+    fn lose_connection(&mut self, process: ProcessId, execution: ExecutionId) {
+        let worker = self.worker(process).filter(|worker| worker.execution == execution && !worker.has_failed);
+        let Some(worker) = worker else { return };
+        worker.has_failed = true;
+        self.trace.line(self.now_ms, format_args!("worker {process} lost a connection"));
+        let error = Error::system("a connection to another worker was lost");
+        self.say(process, Up::ConnectionLost { execution, error });
+    }
+
+    /// Two workers lose their connection. One of them sees it, and mostly the other one too.
+    pub(super) fn break_data_connection(&mut self) {
+        let running = self.running_workers();
+        let Some((worker, execution)) = self.random.pick(&running) else { return };
+        let peers: Vec<ProcessId> =
+            running.into_iter().filter(|&(peer, of)| of == execution && peer != worker).map(|(peer, _)| peer).collect();
+        let Some(peer) = self.random.pick(&peers) else { return };
+        self.broken.insert((execution, worker.min(peer), worker.max(peer)));
+        self.after(0, 30, Occurrence::LoseConnection { worker, execution });
+        if self.random.chance(70) {
+            self.after(0, 150, Occurrence::LoseConnection { worker: peer, execution });
         }
     }
 
-    fn end_tasks(&mut self, process: ProcessId, status: TaskStatus) {
-        let Some(worker) = self.worker(process) else { return };
-        let execution = worker.execution;
-        let subtasks: Vec<SubtaskId> = worker.tasks.keys().copied().collect();
-        let mut counts = Vec::new();
-        for (&subtask, task) in &worker.tasks {
-            if let (Model::Sink(sink), TaskStatus::Finished) = (&task.model, status) {
-                counts.push((subtask, sink.count));
-            }
-        }
-        for (subtask, count) in counts {
-            self.oracle.finished(execution, subtask, count);
-        }
-        for subtask in subtasks {
-            self.set_status(process, subtask, status, None);
-        }
-    }
-
-    fn set_status(&mut self, process: ProcessId, subtask: SubtaskId, status: TaskStatus, error: Option<Error>) {
-        let Some(worker) = self.worker(process) else { return };
-        let execution = worker.execution;
-        let Some(task) = worker.tasks.get_mut(&subtask) else { return };
-        if matches!(task.status, TaskStatus::Finished | TaskStatus::Canceled | TaskStatus::Failed) {
+    /// Its workers live a moment longer than a TaskManager: zombies.
+    fn kill_task_manager(&mut self, process: ProcessId) {
+        let Some(Process { session, kind: Kind::TaskManager(task_manager) }) = self.processes.remove(&process) else {
             return;
+        };
+        self.trace.line(self.now_ms, format_args!("TaskManager {process} ended"));
+        if let Some(session) = session {
+            self.close_up(session);
         }
-        task.status = status;
-        self.trace.line(self.now_ms, format_args!("{subtask} of generation {} is {status:?}", execution.generation));
-        self.say(process, Up::TaskStatus { execution, subtask, status, error });
+        for worker in task_manager.workers.into_values() {
+            self.after(0, 300, Occurrence::KillWorker(worker));
+        }
+        self.after(50, 1500, Occurrence::StartTaskManager);
     }
 
-    /// Lets a task go on soon, if it lives.
-    fn schedule(&mut self, process: ProcessId, subtask: SubtaskId) {
-        let task = self.worker(process).and_then(|worker| worker.tasks.get_mut(&subtask));
-        if let Some(task) = task.filter(|task| task.is_alive() && !task.is_scheduled) {
-            task.is_scheduled = true;
-            self.after(2, 8, Occurrence::StepTask { worker: process, subtask });
-        }
-    }
-
-    fn step(&mut self, process: ProcessId, subtask: SubtaskId) {
-        // The task is taken out meanwhile, since it reads from channels that belong to the world.
-        let Some(worker) = self.worker(process) else { return };
-        let execution = worker.execution;
-        let Some(mut task) = worker.tasks.remove(&subtask) else { return };
-        task.is_scheduled = false;
-        let mut effects = Vec::new();
-        let has_more = task.is_alive()
-            && match &mut task.model {
-                Model::Source(source) => source.step(&mut effects),
-                Model::Sink(sink) => {
-                    let channels = &mut self.channels;
-                    let pop = |index| {
-                        let source = SubtaskId { vertex: SOURCE, index };
-                        channels.get_mut(&(execution, source, subtask))?.pop_front()
-                    };
-                    sink.step(pop, &mut effects)
+    pub(super) fn inject_into_process(&mut self, fault: Fault) {
+        let is_wanted = |process: &Process| match &process.kind {
+            Kind::TaskManager(_) => fault == Fault::TaskManager,
+            Kind::Worker(worker) => match fault {
+                Fault::Worker => true,
+                Fault::Task => worker.tasks.values().any(Task::is_alive),
+                _ => false,
+            },
+        };
+        let wanted: Vec<ProcessId> =
+            self.processes.iter().filter(|(_, process)| is_wanted(process)).map(|(&id, _)| id).collect();
+        let Some(process) = self.random.pick(&wanted) else { return };
+        match fault {
+            Fault::TaskManager => self.kill_task_manager(process),
+            Fault::Worker => self.end_worker(process, "signal 9 (SIGKILL)"),
+            _ => {
+                let Some(worker) = self.worker(process) else { return };
+                let alive: Vec<SubtaskId> =
+                    worker.tasks.iter().filter(|(_, task)| task.is_alive()).map(|(&id, _)| id).collect();
+                if let Some(subtask) = self.random.pick(&alive) {
+                    self.fail_task(process, subtask);
                 }
-            };
-        if let Some(worker) = self.worker(process) {
-            worker.tasks.insert(subtask, task);
-        }
-        self.apply(process, execution, subtask, effects);
-        if has_more {
-            self.schedule(process, subtask);
-        }
-    }
-
-    fn apply(&mut self, process: ProcessId, execution: ExecutionId, subtask: SubtaskId, effects: Vec<Effect>) {
-        for effect in effects {
-            match effect {
-                Effect::Push(to, element) => {
-                    self.channels.entry((execution, subtask, to)).or_default().push_back(element);
-                    if let Some(home) = self.homes.get(&(execution, to)).copied() {
-                        self.schedule(home, to);
-                    }
-                }
-                Effect::RequestSplit => self.say(process, Up::RequestSplit { execution, subtask }),
-                Effect::Snapshot(checkpoint, snapshot) => {
-                    let message = if self.random.chance(self.scenario.declines_percent) {
-                        let reason = Error::system("no space left on device");
-                        Up::CheckpointDeclined { execution, subtask, checkpoint, reason }
-                    } else {
-                        Up::CheckpointAcknowledged { execution, subtask, checkpoint, snapshot }
-                    };
-                    self.after(1, 40, Occurrence::Say { worker: process, message });
-                }
-                Effect::Write(file) => {
-                    self.store.files.insert(file);
-                }
-                Effect::Commit(committable) => {
-                    self.trace.line(self.now_ms, format_args!("commit {}", committable.token));
-                    let result = self.oracle.committed(&committable);
-                    self.expect(result);
-                }
-                Effect::Finishing => self.set_status(process, subtask, TaskStatus::Finishing, None),
             }
         }
+    }
+}
+
+impl Worker {
+    /// How it registers for its execution, for which it listens on a port of its own.
+    fn registration(&self, process: ProcessId) -> Up {
+        Up::RegisterWorker {
+            execution: self.execution,
+            task_manager: self.task_manager.clone(),
+            data_address: format!("localhost:{process}/{}", self.execution.generation),
+        }
+    }
+}
+
+/// The execution that something which took a worker some time is about.
+fn execution_of(message: &Up) -> Option<ExecutionId> {
+    match message {
+        Up::SplitsDiscovered { execution, .. }
+        | Up::CheckpointAcknowledged { execution, .. }
+        | Up::CheckpointDeclined { execution, .. } => Some(*execution),
+        _ => None,
     }
 }

@@ -1,19 +1,29 @@
 //! The object store: what was written is there, in one piece, until it is deleted.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use flott_checkpoint::Manifest;
 use flott_checkpoint::manifest::METADATA_FILE;
+use flott_control::CompletedCheckpoint;
 use flott_core::{Error, Result};
 
 use crate::oracle::{Oracle, Violation};
+use crate::state::Entries;
 use crate::trace::hash_of;
+
+#[derive(Clone, Debug)]
+struct StoredManifest {
+    bytes: Vec<u8>,
+    hash: String,
+    /// The full URLs of what it names.
+    files: Vec<String>,
+}
 
 /// Files by URL, manifests by the URL of their folder.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Store {
-    pub(super) files: BTreeSet<String>,
-    manifests: BTreeMap<String, Vec<u8>>,
+    pub(super) files: BTreeMap<String, Entries>,
+    manifests: BTreeMap<String, StoredManifest>,
 }
 
 impl Store {
@@ -21,26 +31,30 @@ impl Store {
     pub(super) fn write(&mut self, location: &str, manifest: &Manifest) -> Result<String> {
         let bytes = manifest.relative_to(location).to_bytes()?;
         let hash = hash_of(&bytes);
-        self.manifests.insert(location.to_owned(), bytes);
+        let files = manifest.files().map(|file| file.resolve(location).path).collect();
+        self.manifests.insert(location.to_owned(), StoredManifest { bytes, hash: hash.clone(), files });
         Ok(hash)
     }
 
     /// Reads a manifest, and checks that everything it names is there.
     pub(super) fn load(&self, location: &str, hash: Option<&str>) -> Result<Manifest> {
+        let manifest = self.check(location, hash)?;
+        Manifest::from_bytes(&format!("{location}/{METADATA_FILE}"), &manifest.bytes)
+    }
+
+    fn check(&self, location: &str, hash: Option<&str>) -> Result<&StoredManifest> {
         let place = format!("{location}/{METADATA_FILE}");
-        let bytes = self.manifests.get(location).ok_or_else(|| Error::input(format!("{place} does not exist")))?;
-        if hash.is_some_and(|hash| hash != hash_of(bytes)) {
+        let manifest = self.manifests.get(location).ok_or_else(|| Error::input(format!("{place} does not exist")))?;
+        if hash.is_some_and(|hash| hash != manifest.hash) {
             return Err(Error::input(format!("{place} is not what the log says")));
         }
-        let manifest = Manifest::from_bytes(&place, bytes)?;
-        let missing = manifest.files().map(|file| file.resolve(location).path).find(|file| !self.files.contains(file));
-        match missing {
+        match manifest.files.iter().find(|file| !self.files.contains_key(*file)) {
             Some(file) => Err(Error::system(format!("{place} names {file}, which does not exist"))),
             None => Ok(manifest),
         }
     }
 
-    /// Deletes, and checks that no retained checkpoint of a job that runs has lost a file.
+    /// Deletes, and checks that no checkpoint that is still needed has lost a file.
     pub(super) fn delete(&mut self, files: &[String], folders: &[String], oracle: &Oracle) -> Result<(), Violation> {
         for file in files {
             self.files.remove(file);
@@ -50,20 +64,19 @@ impl Store {
         }
         for folder in folders {
             let prefix = format!("{folder}/");
-            self.files.retain(|file| !file.starts_with(&prefix));
+            self.files.retain(|file, _| !file.starts_with(&prefix));
             self.manifests.retain(|location, _| location != folder && !location.starts_with(&prefix));
         }
-        for facts in oracle.jobs.values().filter(|facts| facts.end.is_none()) {
-            for checkpoint in facts.checkpoints.values() {
-                self.load(&checkpoint.location, Some(&checkpoint.manifest_sha256))
-                    .map_err(|error| format!("deleting broke checkpoint {}: {error}", checkpoint.id))?;
-            }
+        for CompletedCheckpoint { id, location, manifest_sha256, .. } in oracle.needed() {
+            self.check(location, Some(manifest_sha256))
+                .map_err(|error| format!("deleting broke checkpoint {id}: {error}"))?;
         }
         Ok(())
     }
 
-    /// Whether nothing is left.
-    pub(super) fn is_empty(&self) -> bool {
-        self.files.is_empty() && self.manifests.is_empty()
+    /// What there is below a folder.
+    pub(super) fn below(&self, folder: &str) -> impl Iterator<Item = &String> {
+        let prefix = format!("{folder}/");
+        self.files.keys().chain(self.manifests.keys()).filter(move |path| path.starts_with(&prefix))
     }
 }

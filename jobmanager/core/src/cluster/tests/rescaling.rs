@@ -234,7 +234,7 @@ fn a_failure_before_the_new_parallelism_is_durable_is_decided_by_the_log() {
     let lines = bed.step(Event::SessionClosed { session: 4 });
     assert!(
         lines[1].starts_with(
-            "reply 7 error: job JOB: it has its new parallelism, but did not get to run with it: the worker on"
+            "reply 7 error: job JOB: its new parallelism was being made durable when it failed: the worker on"
         ),
         "{lines:?}"
     );

@@ -259,7 +259,7 @@ fn binary_columns_do_not_change() {
     let tree = Tree { name: "t".to_owned(), left: None };
     let unchecked =
         "column 'value' is binary: its type cannot be checked, and rows of another one are refused or misread";
-    accepted(&[tree.clone()], &[tree], &[unchecked]);
+    accepted(std::slice::from_ref(&tree), std::slice::from_ref(&tree), &[unchecked]);
 }
 
 #[test]

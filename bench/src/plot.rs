@@ -1,0 +1,126 @@
+//! Output over time as a picture, in as much SVG as that takes.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use flott_core::{Result, ResultExt};
+
+use crate::report;
+
+const WIDTH: f64 = 800.0;
+const HEIGHT: f64 = 260.0;
+/// The axes' distance from the edges: left, right, top, bottom.
+const MARGINS: [f64; 4] = [60.0, 20.0, 40.0, 40.0];
+
+/// Records in each step of time, and what happened meanwhile.
+pub(crate) struct Plot<'a> {
+    /// What can be seen.
+    pub(crate) title: &'a str,
+    /// Records in each step.
+    pub(crate) steps: &'a [u64],
+    /// How long a step is.
+    pub(crate) step_ms: i64,
+    /// The time of the first step.
+    pub(crate) from_ms: i64,
+    /// Times with what happened then.
+    pub(crate) marks: &'a [(i64, &'a str)],
+}
+
+impl Plot<'_> {
+    /// Writes the picture to `NAME.svg` in the folder of the documents.
+    pub(crate) fn save(&self, name: &str) -> Result<()> {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(format!("{name}.svg"));
+        let caption = format!("{}, {}", report::command(), report::today());
+        std::fs::write(&path, self.to_svg(&caption)).with_context(|| path.display().to_string())?;
+        println!("wrote {}", path.display());
+        Ok(())
+    }
+
+    fn to_svg(&self, caption: &str) -> String {
+        let [left, right, top, bottom] = MARGINS;
+        let (width, height) = (WIDTH - left - right, HEIGHT - top - bottom);
+        let most = self.steps.iter().copied().max().unwrap_or(0).max(1) as f64;
+        let span_ms = (self.steps.len() as i64 * self.step_ms).max(1) as f64;
+        let x = |ms: f64| left + (ms - self.from_ms as f64) / span_ms * width;
+        let y = |records: f64| top + height * (1.0 - records / most);
+
+        let mut svg = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"12\">\n\
+             <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"white\"/>\n"
+        );
+        let mut line = |text: String| {
+            svg.push_str(&text);
+            svg.push('\n');
+        };
+        line(text(left, 18.0, "start", "#000", self.title));
+        line(text(WIDTH - right, HEIGHT - 6.0, "end", "#777", caption));
+        line(text(left, top - 6.0, "start", "#777", &format!("records in {} ms", self.step_ms)));
+
+        // A line at each whole second, counted from the first mark.
+        let zero_ms = self.marks.first().map_or(self.from_ms, |(ms, _)| *ms) as f64;
+        let seconds = |ms: f64| (ms - zero_ms) / 1e3;
+        let first = seconds(self.from_ms as f64).ceil() as i64;
+        let last = seconds(self.from_ms as f64 + span_ms).floor() as i64;
+        for second in first..=last {
+            let at = x(zero_ms + second as f64 * 1e3);
+            line(rule(at, top, at, top + height, "#ddd"));
+            line(text(at, top + height + 16.0, "middle", "#777", &format!("{second} s")));
+        }
+        for records in [0.0, most / 2.0, most] {
+            line(rule(left, y(records), left + width, y(records), "#ddd"));
+            line(text(left - 6.0, y(records) + 4.0, "end", "#777", &format!("{records:.0}")));
+        }
+
+        let mut points = String::new();
+        for (step, records) in self.steps.iter().enumerate() {
+            let (from_x, at) = (x((self.from_ms + step as i64 * self.step_ms) as f64), y(*records as f64));
+            let to_x = x((self.from_ms + (step as i64 + 1) * self.step_ms) as f64);
+            // Writing to a string cannot fail.
+            let _ = write!(points, "{from_x:.1},{at:.1} {to_x:.1},{at:.1} ");
+        }
+        let points = points.trim_end();
+        line(format!("<polyline points=\"{points}\" fill=\"none\" stroke=\"#2563eb\" stroke-width=\"1\"/>"));
+        for (number, (ms, what)) in self.marks.iter().enumerate() {
+            let at = x(*ms as f64);
+            line(rule(at, top, at, top + height, "#dc2626"));
+            line(text(at + 4.0, top + 12.0 + 14.0 * number as f64, "start", "#dc2626", what));
+        }
+        line("</svg>".to_owned());
+        svg
+    }
+}
+
+fn rule(x1: f64, y1: f64, x2: f64, y2: f64, colour: &str) -> String {
+    format!("<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" stroke=\"{colour}\"/>")
+}
+
+fn text(x: f64, y: f64, anchor: &str, colour: &str, text: &str) -> String {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;");
+    format!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" fill=\"{colour}\">{text}</text>")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_and_marks_are_where_they_belong() {
+        let marks = [(2000, "a < b"), (3000, "done")];
+        let plot = Plot { title: "Rescale", steps: &[10, 0, 5, 10], step_ms: 1000, from_ms: 1000, marks: &marks };
+        let svg = plot.to_svg("bench, today");
+        assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"), "{svg}");
+        let points = "60.0,40.0 240.0,40.0 240.0,220.0 420.0,220.0 420.0,130.0 600.0,130.0 600.0,40.0 780.0,40.0";
+        assert!(svg.contains(points), "{svg}");
+        assert!(svg.contains("<line x1=\"240.0\" y1=\"40.0\" x2=\"240.0\" y2=\"220.0\" stroke=\"#dc2626\"/>"), "{svg}");
+        assert!(
+            svg.contains(">a &lt; b</text>") && svg.contains(">-1 s</text>") && svg.contains(">3 s</text>"),
+            "{svg}"
+        );
+    }
+
+    #[test]
+    fn no_output_at_all_can_be_drawn() {
+        let svg = Plot { title: "", steps: &[], step_ms: 10, from_ms: 0, marks: &[] }.to_svg("");
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+    }
+}
