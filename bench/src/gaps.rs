@@ -276,7 +276,7 @@ impl Job {
 
     /// Where its savepoints go.
     fn savepoints(&self) -> String {
-        self.folder.path().join("savepoints").display().to_string()
+        format!("file://{}", self.folder.path().join("savepoints").display())
     }
 
     fn outputs(&self) -> Result<Outputs> {

@@ -11,6 +11,7 @@ use flott_core::ids::{JobId, OperatorId, SubtaskId};
 use flott_core::{Batch, Data, Error, Result, ResultExt};
 use flott_operators::timestamps::SplitSet;
 use flott_operators::{Control, Operator, OperatorNode, Output, Push, SideOutputs, TaskContext};
+use flott_state::StateBackend;
 use flott_telemetry::TaskCounters;
 use tokio::runtime::{Builder, Runtime};
 
@@ -37,6 +38,7 @@ pub(crate) fn task_context(io: &IoHandle) -> TaskContext {
         waker: Waker::noop(),
         woken: Arc::default(),
         splits: Arc::new(SplitSet::default()),
+        state: StateBackend::default(),
     }
 }
 

@@ -129,6 +129,7 @@ mod tests {
             parallelism: 2,
             max_parallelism: 128,
             is_source: false,
+            is_non_parallel: false,
         }
     }
 

@@ -19,7 +19,7 @@ pub struct KeyedSource {
     pub range: KeyGroupRange,
     /// State files, with full URLs: a base, then its changes in order.
     pub files: Vec<FileHandle>,
-    /// Its states, with the full URLs of their tables if it is a savepoint's.
+    /// Its states, with the full URLs of their own files, which are tables if it is a savepoint's.
     pub states: Vec<KeyedState>,
 }
 
@@ -71,9 +71,10 @@ pub fn task_restore(manifest: &Manifest, location: &str, graph: &JobGraph, subta
                 // come together again, one of the two copies would be stale.
                 let is_only_mine = snapshot.keyed_operators.iter().all(is_mine);
                 restore.is_same_range = is_only_mine && old_range == range && restore.keyed.is_empty();
-                let resolve = |state: &KeyedState| KeyedState {
-                    table: state.table.as_ref().map(|table| table.resolve(location)),
-                    ..state.clone()
+                let resolve = |state: &KeyedState| {
+                    let mut state = state.clone();
+                    state.files_mut().for_each(|file| *file = file.resolve(location));
+                    state
                 };
                 restore.keyed.push(KeyedSource {
                     range: old_range,

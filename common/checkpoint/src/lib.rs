@@ -13,5 +13,7 @@ pub mod manifest;
 pub mod store;
 
 pub use assign::{KeyedSource, TaskRestore};
-pub use manifest::{FileHandle, KeyedState, Manifest, OperatorState, Redistribution, SubtaskSnapshot, VertexSnapshot};
+pub use manifest::{
+    FileHandle, KeyedState, Manifest, OperatorState, Redistribution, RunHandle, SubtaskSnapshot, VertexSnapshot,
+};
 pub use store::{ListedFile, Store};

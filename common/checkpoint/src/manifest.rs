@@ -4,7 +4,7 @@
 //! manifest is the root of all other hashes, and a savepoint's is in no log, so it must vouch for itself.
 
 use flott_core::ids::{CheckpointId, Generation, JobId, OperatorId};
-use flott_core::key_group::KeyGroupRange;
+use flott_core::key_group::{KeyGroup, KeyGroupRange};
 use flott_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,8 @@ const MAGIC: &str = "flott-manifest";
 
 /// The version of the format that this build writes. It reads all versions up to this one.
 ///
-/// 1: keyed state lies in state files only. 2: every keyed state is described, and a savepoint's lies in tables.
+/// 1: keyed state lies in state files only. 2: every keyed state is described, a savepoint's lies in tables, and a
+/// checkpoint's may lie in runs.
 pub const FORMAT_VERSION: u32 = 2;
 
 /// A file that a task wrote. `path` is relative to the manifest's folder where it lies below it, so
@@ -79,8 +80,33 @@ pub struct KeyedState {
     pub rows: u64,
     /// How many bytes they take: in memory for a checkpoint, in its file for a savepoint.
     pub bytes: u64,
-    /// The Parquet file that holds them, in a savepoint; a checkpoint has them in the subtask's state files.
+    /// The Parquet file that holds them, in a savepoint; a checkpoint has them in the subtask's state files, or in runs.
     pub table: Option<FileHandle>,
+    /// The files that hold them, if the subtask had them on disk, the oldest first. Then what its state files say of the
+    /// state, from before that, does not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs: Option<Vec<RunHandle>>,
+}
+
+impl KeyedState {
+    /// The files that hold it and no other state.
+    pub fn files(&self) -> impl Iterator<Item = &FileHandle> {
+        self.table.iter().chain(self.runs.iter().flatten().map(|run| &run.file))
+    }
+
+    /// See [`Self::files`].
+    pub fn files_mut(&mut self) -> impl Iterator<Item = &mut FileHandle> {
+        self.table.iter_mut().chain(self.runs.iter_mut().flatten().map(|run| &mut run.file))
+    }
+}
+
+/// A file of a state that was on disk.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunHandle {
+    /// The file. Checkpoints share it as long as the subtask has it.
+    pub file: FileHandle,
+    /// The key groups whose entries in it do not count any more.
+    pub dropped: Vec<KeyGroup>,
 }
 
 /// What was sent to a subtask before a barrier that overtook it, and had not been processed when the subtask took its
@@ -138,23 +164,24 @@ pub struct SubtaskSnapshot {
 impl SubtaskSnapshot {
     /// Whether its files hold state of `operator`. An operator may have keyed state without a single key.
     pub fn has_keyed_state(&self, operator: OperatorId) -> bool {
-        let has_table = |state: &KeyedState| state.operator == operator && state.table.is_some();
+        let has_own_files =
+            |state: &KeyedState| state.operator == operator && (state.table.is_some() || state.runs.is_some());
         (!self.keyed_files.is_empty() && self.keyed_operators.contains(&operator))
-            || self.keyed_states.iter().any(has_table)
+            || self.keyed_states.iter().any(has_own_files)
     }
 
     /// Every file that it needs, as written in it.
     pub fn files(&self) -> impl Iterator<Item = &FileHandle> {
-        let tables = self.keyed_states.iter().filter_map(|state| state.table.as_ref());
+        let own = self.keyed_states.iter().flat_map(KeyedState::files);
         let channels = self.channel_state.iter().map(|state| &state.file);
-        self.keyed_files.iter().chain(tables).chain(channels)
+        self.keyed_files.iter().chain(own).chain(channels)
     }
 
     /// See [`Self::files`].
     pub fn files_mut(&mut self) -> impl Iterator<Item = &mut FileHandle> {
-        let tables = self.keyed_states.iter_mut().filter_map(|state| state.table.as_mut());
+        let own = self.keyed_states.iter_mut().flat_map(KeyedState::files_mut);
         let channels = self.channel_state.iter_mut().map(|state| &mut state.file);
-        self.keyed_files.iter_mut().chain(tables).chain(channels)
+        self.keyed_files.iter_mut().chain(own).chain(channels)
     }
 }
 
@@ -314,14 +341,29 @@ mod tests {
                 subtasks: vec![SubtaskSnapshot {
                     keyed_files: vec![file("file:///c/chk-6/0-0.state"), file("file:///c/chk-7/0-0.state")],
                     keyed_operators: vec![OperatorId([2; 16])],
-                    keyed_states: vec![KeyedState {
-                        operator: OperatorId([2; 16]),
-                        name: "panes".to_owned(),
-                        schema: "[]".to_owned(),
-                        rows: 4,
-                        bytes: 96,
-                        table: Some(file("file:///c/chk-7/Window/panes/0-0.parquet")),
-                    }],
+                    keyed_states: vec![
+                        KeyedState {
+                            operator: OperatorId([2; 16]),
+                            name: "panes".to_owned(),
+                            schema: "[]".to_owned(),
+                            rows: 4,
+                            bytes: 96,
+                            table: Some(file("file:///c/chk-7/Window/panes/0-0.parquet")),
+                            runs: None,
+                        },
+                        KeyedState {
+                            operator: OperatorId([2; 16]),
+                            name: "timers".to_owned(),
+                            schema: "[]".to_owned(),
+                            rows: 5,
+                            bytes: 80,
+                            table: None,
+                            runs: Some(vec![
+                                RunHandle { file: file("file:///c/chk-6/0-0-timers-3.run"), dropped: vec![7, 9] },
+                                RunHandle { file: file("file:///c/chk-7/0-0-timers-4.run"), dropped: vec![] },
+                            ]),
+                        },
+                    ],
                     operator_states: vec![OperatorState {
                         operator: OperatorId([2; 16]),
                         name: "parts".to_owned(),
@@ -352,8 +394,8 @@ mod tests {
         let text = String::from_utf8(bytes).unwrap();
         // Old savepoints must stay readable: a change here needs a new FORMAT_VERSION, and a reader of both.
         expect![[r#"
-            flott-manifest 2 22d2e7771625d0e8fd47f2ed87729c39b7050c065f0eb2354fe5b55c473c2853
-            {"version":2,"job":"01010101010101010101010101010101","job_name":"flights","generation":2,"checkpoint":7,"is_savepoint":false,"triggered_ms":1700000000000,"vertices":[{"name":"Window -> Sink","operators":["02020202020202020202020202020202"],"operator_names":["Window"],"max_parallelism":128,"subtasks":[{"keyed_files":[{"path":"file:///c/chk-6/0-0.state","bytes":3,"sha256":"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},{"path":"0-0.state","bytes":3,"sha256":"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}],"keyed_operators":["02020202020202020202020202020202"],"keyed_states":[{"operator":"02020202020202020202020202020202","name":"panes","schema":"[]","rows":4,"bytes":96,"table":{"path":"Window/panes/0-0.parquet","bytes":3,"sha256":"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}}],"operator_states":[{"operator":"02020202020202020202020202020202","name":"parts","redistribution":"Split","elements":[[1,2],[]]}],"channel_state":{"operator":"02020202020202020202020202020202","schema":"[]","inputs":[{"sender":"03030303030303030303030303030303","is_keyed":true,"channels":2}],"rows":6,"file":{"path":"0-0.channels","bytes":3,"sha256":"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}},"bytes_written":5,"sync_micros":1,"total_micros":2,"alignment_micros":3}],"unassigned_splits":[[9]],"splits_discovered":true}]}"#]].assert_eq(&text);
+            flott-manifest 2 74c3dd712da18e26f19fd8d49f2ae3a33decc06223ac4a67110c2926a10901e6
+            {"version":2,"job":"01010101010101010101010101010101","job_name":"flights","generation":2,"checkpoint":7,"is_savepoint":false,"triggered_ms":1700000000000,"vertices":[{"name":"Window -> Sink","operators":["02020202020202020202020202020202"],"operator_names":["Window"],"max_parallelism":128,"subtasks":[{"keyed_files":[{"path":"file:///c/chk-6/0-0.state","bytes":3,"sha256":"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},{"path":"0-0.state","bytes":3,"sha256":"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}],"keyed_operators":["02020202020202020202020202020202"],"keyed_states":[{"operator":"02020202020202020202020202020202","name":"panes","schema":"[]","rows":4,"bytes":96,"table":{"path":"Window/panes/0-0.parquet","bytes":3,"sha256":"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}},{"operator":"02020202020202020202020202020202","name":"timers","schema":"[]","rows":5,"bytes":80,"table":null,"runs":[{"file":{"path":"file:///c/chk-6/0-0-timers-3.run","bytes":3,"sha256":"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},"dropped":[7,9]},{"file":{"path":"0-0-timers-4.run","bytes":3,"sha256":"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},"dropped":[]}]}],"operator_states":[{"operator":"02020202020202020202020202020202","name":"parts","redistribution":"Split","elements":[[1,2],[]]}],"channel_state":{"operator":"02020202020202020202020202020202","schema":"[]","inputs":[{"sender":"03030303030303030303030303030303","is_keyed":true,"channels":2}],"rows":6,"file":{"path":"0-0.channels","bytes":3,"sha256":"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}},"bytes_written":5,"sync_micros":1,"total_micros":2,"alignment_micros":3}],"unassigned_splits":[[9]],"splits_discovered":true}]}"#]].assert_eq(&text);
         assert_eq!(Manifest::from_bytes("m", text.as_bytes()).unwrap(), manifest().relative_to("file:///c/chk-7"));
     }
 
@@ -370,14 +412,22 @@ mod tests {
     fn paths_are_relative_below_the_folder_only() {
         let paths = |manifest: &Manifest| manifest.files().map(|file| file.path.clone()).collect::<Vec<_>>();
         let relative = manifest().relative_to("file:///c/chk-7");
-        let files = ["file:///c/chk-6/0-0.state", "0-0.state", "Window/panes/0-0.parquet", "0-0.channels"];
+        let files = [
+            "file:///c/chk-6/0-0.state",
+            "0-0.state",
+            "Window/panes/0-0.parquet",
+            "file:///c/chk-6/0-0-timers-3.run",
+            "0-0-timers-4.run",
+            "0-0.channels",
+        ];
         assert_eq!(paths(&relative), files);
         assert_eq!(paths(&manifest().relative_to("file:///c/chk")), paths(&manifest()));
         let moved: Vec<_> = relative.files().map(|file| file.resolve("s3://b/moved/").path).collect();
-        let below =
-            ["0-0.state", "Window/panes/0-0.parquet", "0-0.channels"].map(|path| format!("s3://b/moved/{path}"));
-        assert_eq!(moved[0], "file:///c/chk-6/0-0.state");
-        assert_eq!(moved[1..], below);
+        let resolved = files.map(|path| match path.contains("://") {
+            true => path.to_owned(),
+            false => format!("s3://b/moved/{path}"),
+        });
+        assert_eq!(moved, resolved);
     }
 
     #[test]

@@ -21,6 +21,7 @@ use tracing::warn;
 
 use crate::manifest::{FileHandle, METADATA_FILE, Manifest};
 
+mod files;
 mod local;
 mod location;
 #[cfg(test)]
@@ -188,12 +189,7 @@ impl Store {
         let bytes = self.read(&handle.path, |bytes| check_length(handle, bytes)).await?;
         let content = bytes.clone();
         let sha256 = blocking(move || Ok(sha256_hex(&content))).await?;
-        if sha256 != handle.sha256 {
-            return Err(Error::input(format!(
-                "{} is damaged: its SHA-256 is {sha256}, the manifest says {}",
-                handle.path, handle.sha256
-            )));
-        }
+        check_sha256(handle, &sha256)?;
         Ok(bytes)
     }
 
@@ -353,6 +349,16 @@ fn check_length(handle: &FileHandle, bytes: u64) -> Result<()> {
     }
     let what = if bytes < handle.bytes { "truncated" } else { "damaged" };
     Err(Error::input(format!("{} is {what}: it has {bytes} bytes, the manifest says {}", handle.path, handle.bytes)))
+}
+
+fn check_sha256(handle: &FileHandle, sha256: &str) -> Result<()> {
+    if sha256 == handle.sha256 {
+        return Ok(());
+    }
+    Err(Error::input(format!(
+        "{} is damaged: its SHA-256 is {sha256}, the manifest says {}",
+        handle.path, handle.sha256
+    )))
 }
 
 fn failed(location: &Location, error: object_store::Error) -> Error {

@@ -41,11 +41,13 @@ pub(crate) fn chain(name: &str, graph: &StreamGraph, config: &Configuration) -> 
                     parallelism: parallelism[node],
                     max_parallelism,
                     is_source: graph.nodes[node].is_source,
+                    is_non_parallel: false,
                 });
                 vertices.len() - 1
             }
         };
         let description = &graph.nodes[node];
+        vertices[vertex_of[node]].is_non_parallel |= description.is_non_parallel;
         vertices[vertex_of[node]].operators.push(OperatorDescriptor {
             id: operator_id(graph, node),
             uid: description.uid.clone(),

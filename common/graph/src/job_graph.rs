@@ -54,6 +54,9 @@ pub struct JobVertex {
     pub max_parallelism: u32,
     /// Whether its first operator is a source.
     pub is_source: bool,
+    /// Whether one of its operators can have one subtask only.
+    #[serde(default)]
+    pub is_non_parallel: bool,
 }
 
 /// A stream between two vertices.

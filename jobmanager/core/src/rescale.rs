@@ -1,7 +1,8 @@
 //! Which parallelism a job can be given: a pure function of its graph.
 //!
 //! A vertex that had fewer subtasks than others when the job was submitted was given fewer by whoever wrote it, as a sink
-//! with a single file is. It keeps them when the job as a whole is scaled, however often that happens.
+//! with a single file is. It keeps them when the job as a whole is scaled, however often that happens. So does one that can only
+//! have one, such as a source of a collection.
 
 use flott_core::ids::VertexId;
 use flott_core::key_group::MAX_PARALLELISM_LIMIT;
@@ -55,12 +56,20 @@ fn followers(graph: &JobGraph, planned: &[u32]) -> Vec<VertexId> {
     let most = planned.iter().max();
     let mut follows: Vec<bool> = planned.iter().map(|parallelism| Some(parallelism) == most).collect();
     follows.resize(graph.vertices.len(), false);
-    // Each round adds a vertex, or is the last.
-    while let Some(edge) = forward_edges(graph).find(|(source, target)| follows[*source] != follows[*target]) {
-        follows[edge.0] = true;
-        follows[edge.1] = true;
-    }
+    spread(graph, &mut follows);
+    let mut stays: Vec<bool> = graph.vertices.iter().map(|vertex| vertex.is_non_parallel).collect();
+    spread(graph, &mut stays);
+    let follows = follows.into_iter().zip(stays).map(|(follows, stays)| follows && !stays);
     (0..).zip(follows).filter(|(_, follows)| *follows).map(|(vertex, _)| vertex).collect()
+}
+
+/// What holds for a vertex holds for those that it forwards to, and the other way round.
+fn spread(graph: &JobGraph, holds: &mut [bool]) {
+    // Each round adds a vertex, or is the last.
+    while let Some((source, target)) = forward_edges(graph).find(|(source, target)| holds[*source] != holds[*target]) {
+        holds[source] = true;
+        holds[target] = true;
+    }
 }
 
 fn forward_edges(graph: &JobGraph) -> impl Iterator<Item = (usize, usize)> {
@@ -77,6 +86,9 @@ fn check(graph: &JobGraph, parallelism: &[u32]) -> Result<()> {
         let most = parallelism_max(vertex);
         if parallelism == 0 {
             return Err(Error::input(format!("vertex '{}' needs at least 1 subtask, not 0", vertex.name)));
+        }
+        if vertex.is_non_parallel && parallelism != 1 {
+            return Err(Error::input(format!("vertex '{}' can have 1 subtask only, not {parallelism}", vertex.name)));
         }
         if parallelism > most {
             return Err(Error::input(format!(
@@ -134,6 +146,9 @@ mod tests {
         assert_eq!(scaled([4, 1, 4], 1), [1, 1, 1]);
         assert_eq!(scaled([1, 1, 1], 3), [3, 1, 3], "it is remembered who was given fewer");
         assert_eq!(scaled([2, 3, 2], 5), [5, 3, 5], "and keeps what it was given since");
+        let mut single = graph([1, 1, 1]);
+        single.vertices[0].is_non_parallel = true;
+        assert_eq!(target(&single, &[1, 1, 1], &Parallelism::All(4)).unwrap(), [1, 4, 1], "with whom it forwards to");
         let planned_apart = target(&graph([2, 1, 2]), &[2, 1, 1], &Parallelism::All(4)).unwrap();
         assert_eq!(planned_apart, [4, 1, 4], "partners are carried along");
     }

@@ -33,6 +33,7 @@ pub(crate) fn graph() -> JobGraph {
         parallelism,
         max_parallelism: 128,
         is_source: id == 0,
+        is_non_parallel: false,
     };
     JobGraph {
         name: "numbers".into(),

@@ -135,6 +135,7 @@ mod tests {
             parallelism: 2,
             max_parallelism: 128,
             is_source,
+            is_non_parallel: false,
         }
     }
 

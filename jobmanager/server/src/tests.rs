@@ -96,6 +96,7 @@ fn spec(artifact: Option<String>) -> JobSpec {
         parallelism,
         max_parallelism: 128,
         is_source: id == 0,
+        is_non_parallel: false,
     };
     let graph = JobGraph {
         name: "totals".into(),

@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use flott_connector_spi::{IoHandle, Waker};
+use flott_core::Data;
 use flott_core::config::Configuration;
 use flott_core::ids::{Generation, JobId, SubtaskId};
 use flott_core::key_group::{KeyGroupRange, range_of};
+use flott_state::{KeyedTable, Namespace, StateBackend};
 use flott_telemetry::TaskCounters;
 
 use crate::timestamps::SplitSet;
@@ -38,12 +40,19 @@ pub struct TaskContext {
     pub woken: Arc<AtomicBool>,
     /// The splits that its source is reading now.
     pub splits: Arc<SplitSet>,
+    /// Where its keyed state is kept.
+    pub state: StateBackend,
 }
 
 impl TaskContext {
     /// The key groups that the subtask owns.
     pub fn key_groups(&self) -> KeyGroupRange {
         range_of(self.parallelism, self.subtask.index, self.max_parallelism)
+    }
+
+    /// An empty table for the keyed state `name`.
+    pub fn table<K: Data + Eq, N: Namespace, V: Data>(&self, name: &str) -> KeyedTable<K, N, V> {
+        KeyedTable::with_backend(name, self.key_groups(), self.max_parallelism, &self.state)
     }
 
     /// The subtask as users know it: `Map (2/4)`.

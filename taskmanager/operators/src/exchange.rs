@@ -238,6 +238,7 @@ impl<T: Data> Push<T> for ChannelWriter<T> {
             | Control::Declare(_)
             | Control::Release(_)
             | Control::Drain(_)
+            | Control::Maintain(_)
             | Control::Commit(_)
             | Control::Time { .. } => Ok(()),
         }

@@ -25,7 +25,7 @@ pub struct Fold<K, T, A, F> {
 impl<K: Data + Eq, T: Data, A: Data, F> Fold<K, T, A, F> {
     /// `function` adds a record to the accumulator of its key, which starts as `initial`.
     pub fn new(initial: A, function: F, extractor: Arc<dyn KeyExtractor<T, K>>, cx: &TaskContext) -> Result<Self> {
-        let table = KeyedTable::new("fold", cx.key_groups(), cx.max_parallelism);
+        let table = cx.table("fold");
         let mode = cx.config.get(options::RUNTIME_MODE)?;
         Ok(Self { initial, function, extractor, table, keys: Vec::new(), mode, buffer: Batch::default() })
     }

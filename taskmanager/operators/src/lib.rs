@@ -37,7 +37,10 @@ pub use context::TaskContext;
 pub use key::KeyExtractor;
 pub use operator::{OpenContext, Operator, OperatorNode};
 pub use program::{AnyPush, EdgeFactory, NodeFactory, NodeTargets, Program};
-pub use push::{Control, Output, Push, SideOutputs};
+pub use push::{Control, Maintenance, Output, Push, SideOutputs};
 pub use restore_check::{RestoreEntry, RestoreOutcome, RestoreReport, check_restore};
-pub use snapshot::{HeldState, KeyedContents, ReleasedState, RestoredState, TaskSnapshot};
+pub use snapshot::{
+    AdoptedRun, HeldState, KeyedContents, ReleasedState, RestoredState, RunContents, StateContents, TableContents,
+    TaskSnapshot,
+};
 pub use task::{SourceTask, Task};

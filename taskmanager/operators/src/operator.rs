@@ -193,7 +193,9 @@ impl<O, Out: Data> OperatorNode<O, Out> {
                 let mut known = Vec::new();
                 operator.states(&mut |state| {
                     known.push(state.name().to_owned());
-                    restored.restore_keyed(id, state)
+                    restored.restore_keyed(id, state)?;
+                    // A state that is to be on disk goes there before anything happens.
+                    state.maintain().map(drop)
                 })?;
                 restored.check_keyed(id, &self.name, &known)?;
                 operator.restored()?;
@@ -232,6 +234,12 @@ impl<O, Out: Data> OperatorNode<O, Out> {
                 })?;
             }
             Control::Drain(snapshot) => operator.states(&mut |state| snapshot.drain(id, state))?,
+            Control::Maintain(done) => operator.states(&mut |state| {
+                done.has_more |= state.maintain()?;
+                done.bytes += state.bytes();
+                done.disk_bytes += state.disk_bytes();
+                Ok(())
+            })?,
             Control::Commit(checkpoint) => {
                 operator.states(&mut |state| {
                     state.confirm(*checkpoint);

@@ -204,7 +204,7 @@ impl<K: Data + Eq, In: Data, Out: Data, F: KeyedProcessFunction<K, In, Out>> Key
         Self {
             function,
             extractor,
-            states: KeyedStates::new(cx.key_groups(), cx.max_parallelism),
+            states: KeyedStates::new(cx.key_groups(), cx.max_parallelism, &cx.state),
             event_timers: TimerService::new("_timer_event_time", cx),
             processing_timers: TimerService::new("_timer_processing_time", cx),
             watermark: WATERMARK_MIN,
@@ -298,9 +298,8 @@ where
     }
 
     fn restored(&mut self) -> Result<()> {
-        self.event_timers.restored();
-        self.processing_timers.restored();
-        Ok(())
+        self.event_timers.restored()?;
+        self.processing_timers.restored()
     }
 
     fn on_watermark(&mut self, watermark: Timestamp, out: &mut Output<Out>) -> Result<()> {

@@ -27,6 +27,8 @@ pub enum Control<'a> {
     Barrier(&'a Barrier, &'a mut TaskSnapshot),
     /// Write more of the frozen state.
     Drain(&'a mut TaskSnapshot),
+    /// Between records, every few milliseconds: keep state within its memory.
+    Maintain(&'a mut Maintenance),
     /// The checkpoint is durable: make visible what was prepared up to it.
     Commit(CheckpointId),
     /// No record will follow at all. Barriers still can.
@@ -42,6 +44,17 @@ pub enum Control<'a> {
         /// The earliest time at which the chain wants to be called again.
         next: &'a mut Timestamp,
     },
+}
+
+/// What came of looking after the keyed state of a chain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Maintenance {
+    /// What the state takes in memory, estimated.
+    pub bytes: u64,
+    /// What it takes on local disk.
+    pub disk_bytes: u64,
+    /// Whether there is more to do, soon.
+    pub has_more: bool,
 }
 
 /// Receives the output of the part before it.

@@ -24,7 +24,7 @@ pub struct Reduce<K, T, F> {
 impl<K: Data + Eq, T: Data, F> Reduce<K, T, F> {
     /// `function` combines what a key has with one more record.
     pub fn new(function: F, extractor: Arc<dyn KeyExtractor<T, K>>, cx: &TaskContext) -> Result<Self> {
-        let table = KeyedTable::new("reduce", cx.key_groups(), cx.max_parallelism);
+        let table = cx.table("reduce");
         let mode = cx.config.get(options::RUNTIME_MODE)?;
         Ok(Self { function, extractor, table, keys: Vec::new(), mode, buffer: Batch::default() })
     }

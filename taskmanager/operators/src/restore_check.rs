@@ -9,7 +9,7 @@ use flott_connector_spi::{IoHandle, Waker};
 use flott_core::Result;
 use flott_core::ids::{JobId, OperatorId, SubtaskId, VertexId};
 use flott_network::{Signal, local_channel};
-use flott_state::Compatibility;
+use flott_state::{Compatibility, StateBackend};
 use flott_telemetry::TaskCounters;
 use serde::{Deserialize, Serialize};
 
@@ -100,6 +100,7 @@ impl Program {
             waker: Waker::new(|| {}),
             woken: Arc::new(AtomicBool::new(false)),
             splits: Arc::default(),
+            state: StateBackend::default(),
         }
     }
 }

@@ -1,17 +1,19 @@
 //! What a chain contributes to a checkpoint, and what it takes back.
 
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use flott_checkpoint::assign::ChannelSource;
-use flott_checkpoint::{KeyedState, OperatorState, Redistribution};
+use flott_checkpoint::{FileHandle, KeyedState, OperatorState, Redistribution};
 use flott_core::ids::{CheckpointId, OperatorId};
 use flott_core::key_group::{KeyGroup, KeyGroupRange};
 use flott_core::{Data, Error, Result, ResultExt, codec};
 use flott_state::{
-    Checkpointed, Compatibility, Freeze, GroupState, SnapshotMode, SnapshotReader, SnapshotWriter, StateColumns,
-    columns,
+    Checkpointed, Compatibility, Freeze, GroupState, LocalRun, ScratchFile, SnapshotMode, SnapshotReader,
+    SnapshotWriter, StateColumns, columns,
 };
 
 /// A subtask's part of a checkpoint while it is being collected.
@@ -86,6 +88,7 @@ impl TaskSnapshot {
             rows: state.rows(),
             bytes: state.bytes(),
             table: None,
+            runs: None,
         });
         self.columns.push(columns);
         self.is_pending = true;
@@ -181,8 +184,52 @@ impl ReleasedState {
 pub struct KeyedContents {
     /// The contents of its state files, in order.
     pub files: Vec<Bytes>,
-    /// Its states, each with the content of its table if it has one.
-    pub states: Vec<(KeyedState, Option<Bytes>)>,
+    /// Its states.
+    pub states: Vec<StateContents>,
+}
+
+/// One state of an old subtask, fetched.
+#[derive(Debug)]
+pub struct StateContents {
+    /// What is known of it.
+    pub state: KeyedState,
+    /// Its table, in a savepoint.
+    pub table: Option<TableContents>,
+    /// Its runs, if it was on disk. Then the state files say nothing of it that still counts.
+    pub runs: Option<RunContents>,
+}
+
+/// The content of a table.
+#[derive(Debug)]
+pub enum TableContents {
+    /// It is small.
+    Memory(Bytes),
+    /// It is large.
+    File(ScratchFile),
+}
+
+/// The runs of a state, as files on this machine.
+#[derive(Debug)]
+pub struct RunContents {
+    /// The key groups of the old subtask.
+    pub range: KeyGroupRange,
+    /// The oldest first, each with the file of the checkpoint that it is.
+    pub runs: Vec<(LocalRun, FileHandle)>,
+    /// Whoever keeps the files there.
+    pub owners: Vec<Arc<dyn Any + Send + Sync>>,
+}
+
+/// A run that a state took over from a checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdoptedRun {
+    /// The state's operator.
+    pub operator: OperatorId,
+    /// The state's name.
+    pub state: String,
+    /// The number under which the state's snapshots list it.
+    pub id: u64,
+    /// The checkpoint's file.
+    pub file: FileHandle,
 }
 
 /// The file of what was in flight to one old subtask, fetched.
@@ -205,6 +252,10 @@ pub struct RestoredState {
     pub held: HeldState,
     /// What was in flight: it is processed before anything else.
     pub channels: Vec<ChannelContents>,
+    /// The folder of the job's own checkpoints: later ones may refer to files in it.
+    pub own_folder: Option<String>,
+    /// The runs that states have taken over.
+    pub adopted_runs: Vec<AdoptedRun>,
     operator_states: Vec<OperatorState>,
     keyed: Vec<KeyedContents>,
 }
@@ -238,7 +289,10 @@ impl RestoredState {
             }
         }
         for contents in &self.keyed {
-            contents.restore(operator, state, &adopted).with_context(|| format!("restoring state '{name}'"))?;
+            let runs = contents.restore(operator, state, &adopted);
+            let runs = runs.with_context(|| format!("restoring state '{name}'"))?;
+            let adopted_run = |(id, file)| AdoptedRun { operator, state: name.clone(), id, file };
+            self.adopted_runs.extend(runs.into_iter().map(adopted_run));
         }
         if let Some(checkpoint) = self.rewindable_from {
             state.rewindable_from(checkpoint);
@@ -253,10 +307,10 @@ impl RestoredState {
         }
         for contents in &self.keyed {
             let is_foreign = |id: OperatorId, state: &str| id == operator && !known.iter().any(|known| known == state);
-            let mut foreign = contents.states.iter().find(|(state, _)| is_foreign(state.operator, &state.name));
+            let mut states = contents.states.iter().map(|contents| &contents.state);
             // An empty state is no loss.
-            foreign = foreign.filter(|(state, _)| state.rows > 0);
-            if let Some((state, _)) = foreign {
+            let foreign = states.find(|state| is_foreign(state.operator, &state.name) && state.rows > 0);
+            if let Some(state) = foreign {
                 return Err(undeclared(&state.name, name));
             }
             for file in contents.files.iter().filter(|_| contents.states.is_empty()) {
@@ -279,14 +333,32 @@ fn undeclared(state: &str, operator: &str) -> Error {
 }
 
 impl KeyedContents {
-    fn restore(&self, operator: OperatorId, state: &mut dyn Checkpointed, adopted: &BTreeSet<KeyGroup>) -> Result<()> {
-        let described = self.states.iter().find(|(s, _)| s.operator == operator && s.name == state.name());
-        if let Some((old, table)) = described {
+    /// Returns the runs that the state took over, by the numbers that it has for them now.
+    fn restore(
+        &self,
+        operator: OperatorId,
+        state: &mut dyn Checkpointed,
+        adopted: &BTreeSet<KeyGroup>,
+    ) -> Result<Vec<(u64, FileHandle)>> {
+        let is_described = |old: &&StateContents| old.state.operator == operator && old.state.name == state.name();
+        if let Some(StateContents { state: old, table, runs }) = self.states.iter().find(is_described) {
             check_columns(old, &*state.columns())?;
-            if let Some(table) = table {
-                for rows in columns::read_table(table.clone())? {
-                    state.restore_rows(&old.schema, &rows?, &|group| !adopted.contains(&group))?;
+            if let Some(RunContents { range, runs, .. }) = runs {
+                let files: Vec<LocalRun> = runs.iter().map(|(run, _)| run.clone()).collect();
+                let is_wanted = |group| range.contains(group) && !adopted.contains(&group);
+                let ids = state.restore_runs(&files, &is_wanted)?;
+                return Ok(ids.into_iter().zip(runs.iter().map(|(_, file)| file.clone())).collect());
+            }
+            match table {
+                Some(TableContents::Memory(bytes)) => {
+                    restore_table(columns::read_table(bytes.clone())?, state, &old.schema, adopted)?;
                 }
+                Some(TableContents::File(scratch)) => {
+                    let path = scratch.path();
+                    let file = File::open(path).with_context(|| format!("reading {}", path.display()))?;
+                    restore_table(columns::read_table(file)?, state, &old.schema, adopted)?;
+                }
+                None => {}
             }
         }
         for file in &self.files {
@@ -298,8 +370,20 @@ impl KeyedContents {
                 }
             }
         }
-        Ok(())
+        Ok(Vec::new())
     }
+}
+
+fn restore_table(
+    batches: impl Iterator<Item = Result<columns::RecordBatch>>,
+    state: &mut dyn Checkpointed,
+    schema: &str,
+    adopted: &BTreeSet<KeyGroup>,
+) -> Result<()> {
+    for rows in batches {
+        state.restore_rows(schema, &rows?, &|group| !adopted.contains(&group))?;
+    }
+    Ok(())
 }
 
 /// A savepoint's rows can be migrated to other columns; a checkpoint's private form cannot.

@@ -17,7 +17,7 @@ pub struct TimerService<K> {
 impl<K: Data + Eq> TimerService<K> {
     /// No timers yet. `name` is the name of their state.
     pub fn new(name: &str, cx: &TaskContext) -> Self {
-        Self { table: KeyedTable::new(name, cx.key_groups(), cx.max_parallelism), index: TimeIndex::default() }
+        Self { table: cx.table(name), index: TimeIndex::default() }
     }
 
     /// Asks for a call at `time`; asking twice is asking once.
@@ -59,10 +59,12 @@ impl<K: Data + Eq> TimerService<K> {
     }
 
     /// Builds the index of restored timers.
-    pub fn restored(&mut self) {
-        self.index.clear();
-        for (key, time, ()) in self.table.iter() {
-            self.index.insert(*time, stable_hash(key));
-        }
+    pub fn restored(&mut self) -> Result<()> {
+        let Self { table, index } = self;
+        index.clear();
+        table.visit(|key, time, ()| {
+            index.insert(*time, stable_hash(key));
+            Ok(())
+        })
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use flott_checkpoint::OperatorState;
+use flott_checkpoint::{FileHandle, KeyedState, OperatorState};
 use flott_control::CheckpointKind;
 use flott_core::config::Configuration;
 use flott_core::ids::{JobId, OperatorId, SubtaskId};
@@ -20,11 +20,15 @@ use flott_operators::window::function::ProcessWindow;
 use flott_operators::window::session::SessionWindowOperator;
 use flott_operators::window::{WindowOptions, WindowTime};
 use flott_operators::{
-    Control, KeyExtractor, KeyedContents, Operator, OperatorNode, Output, Push, RestoredState, SideOutputs,
-    TaskContext, TaskSnapshot,
+    Control, KeyExtractor, KeyedContents, Maintenance, Operator, OperatorNode, Output, Push, RestoredState,
+    RunContents, SideOutputs, StateContents, TaskContext, TaskSnapshot,
 };
-use flott_state::{Freeze, KeyedStates, SnapshotMode, TimeWindow, ValueState};
+use flott_state::{
+    Freeze, KeyedStates, LocalRun, MemoryBudget, SnapshotContent, SnapshotMode, StateBackend, StateRuns, TimeWindow,
+    ValueState,
+};
 use proptest::prelude::*;
+use tempfile::TempDir;
 
 const OPERATOR: OperatorId = OperatorId([7; 16]);
 
@@ -51,7 +55,7 @@ impl<T: Data + std::fmt::Debug> Push<T> for Recorder {
     }
 }
 
-fn context(io: &tokio::runtime::Handle) -> TaskContext {
+fn context(io: &tokio::runtime::Handle, state: StateBackend) -> TaskContext {
     TaskContext {
         job: JobId([1; 16]),
         generation: 1,
@@ -65,15 +69,20 @@ fn context(io: &tokio::runtime::Handle) -> TaskContext {
         waker: flott_connector_spi::Waker::noop(),
         woken: Arc::default(),
         splits: Arc::default(),
+        state,
     }
 }
 
 /// An operator that can be replaced by one restored from its snapshots.
 struct Bed<In> {
-    make: Box<dyn Fn(Log) -> Box<dyn Push<In>>>,
+    make: Box<dyn Fn(&StateBackend, Log) -> Box<dyn Push<In>>>,
+    state: StateBackend,
+    disk: Option<TempDir>,
     log: Log,
     node: Box<dyn Push<In>>,
     files: Vec<Vec<u8>>,
+    keyed_states: Vec<KeyedState>,
+    runs: Vec<StateRuns>,
 }
 
 impl<In: Data> Bed<In> {
@@ -83,24 +92,44 @@ impl<In: Data> Bed<In> {
         O: Operator<In, Out> + 'static,
     {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let cx = context(runtime.handle());
-        let make = Box::new(move |log: Log| {
-            let _runtime = &runtime;
+        let make = Box::new(move |state: &StateBackend, log: Log| {
+            let cx = context(runtime.handle(), state.clone());
             let out = Output::<Out>::new(vec![Box::new(Recorder(log))], SideOutputs::default());
             Box::new(OperatorNode::new(OPERATOR, "tested", make(&cx), out)) as Box<dyn Push<In>>
         });
-        let log = Log::default();
-        let mut node = make(Arc::clone(&log));
+        let (log, state) = (Log::default(), StateBackend::default());
+        let mut node = make(&state, Arc::clone(&log));
         node.control(&mut Control::Open(&mut RestoredState::default())).unwrap();
-        Self { make, log, node, files: Vec::new() }
+        let (files, keyed_states, runs) = (Vec::new(), Vec::new(), Vec::new());
+        Self { make, state, disk: None, log, node, files, keyed_states, runs }
+    }
+
+    /// The same with hardly any memory for state: all of it is on disk but for a moment.
+    fn on_disk(mut self) -> Self {
+        let disk = tempfile::tempdir().unwrap();
+        self.state = StateBackend::new(MemoryBudget::new(500), Some(disk.path().to_owned()), false);
+        self.disk = Some(disk);
+        self.node = (self.make)(&self.state, Arc::clone(&self.log));
+        self.node.control(&mut Control::Open(&mut RestoredState::default())).unwrap();
+        self
     }
 
     fn push(&mut self, rows: Vec<In>, timestamps: Vec<Timestamp>) {
         self.node.push(&mut Batch { rows, timestamps, ..Batch::default() }).unwrap();
+        self.maintain();
     }
 
     fn watermark(&mut self, watermark: Timestamp) {
         self.node.control(&mut Control::Watermark(watermark)).unwrap();
+        self.maintain();
+    }
+
+    fn maintain(&mut self) {
+        let mut done = Maintenance { has_more: true, ..Maintenance::default() };
+        while done.has_more {
+            done = Maintenance::default();
+            self.node.control(&mut Control::Maintain(&mut done)).unwrap();
+        }
     }
 
     fn snapshot(&mut self, mode: SnapshotMode) -> Vec<OperatorState> {
@@ -115,16 +144,35 @@ impl<In: Data> Bed<In> {
         if mode == SnapshotMode::Full {
             self.files.clear();
         }
-        self.files.push(snapshot.writer.into_bytes());
+        let (content, runs) = snapshot.writer.finish().unwrap();
+        let SnapshotContent::Memory(bytes) = content else { panic!("no place to overflow to") };
+        self.files.push(bytes);
+        self.keyed_states = snapshot.keyed_states;
+        self.runs = runs;
         snapshot.operator_states
+    }
+
+    /// The states as a checkpoint has them: those on disk by their runs.
+    fn states(&self) -> Vec<StateContents> {
+        let contents = |state: &KeyedState| {
+            let runs = self.runs.iter().find(|runs| runs.operator == state.operator && runs.name == state.name);
+            let runs = runs.map(|runs| {
+                let file = FileHandle { path: String::new(), bytes: 0, sha256: String::new() };
+                let files = runs.pinned.files().into_iter();
+                let files = files.map(|run| (LocalRun { path: run.path, dropped: run.dropped }, file.clone()));
+                RunContents { range: runs.range, runs: files.collect(), owners: vec![Arc::new(runs.pinned.clone())] }
+            });
+            StateContents { state: state.clone(), table: None, runs }
+        };
+        self.keyed_states.iter().map(contents).collect()
     }
 
     /// Goes on with a new operator that was restored from a snapshot of the old one.
     fn restart(&mut self, mode: SnapshotMode) {
         let operator_states = self.snapshot(mode);
-        self.node = (self.make)(Arc::clone(&self.log));
+        self.node = (self.make)(&self.state, Arc::clone(&self.log));
         let files = self.files.iter().cloned().map(Bytes::from).collect();
-        let mut restored = RestoredState::new(vec![KeyedContents { files, states: Vec::new() }], operator_states);
+        let mut restored = RestoredState::new(vec![KeyedContents { files, states: self.states() }], operator_states);
         self.node.control(&mut Control::Open(&mut restored)).unwrap();
     }
 
@@ -270,10 +318,11 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..60)
 }
 
-/// What comes out with the restarts, and without them. Keys that are due at the same time may come in another order.
-fn outputs(make: fn() -> Bed<(u8, i64)>, steps: &[Step]) -> [Vec<String>; 2] {
-    [true, false].map(|restarts| {
-        let (mut bed, mut highest) = (make(), i64::MIN);
+/// What comes out with the restarts, without them, and with them if there is no memory for state. Keys that are due at
+/// the same time may come in another order.
+fn outputs(make: fn() -> Bed<(u8, i64)>, steps: &[Step]) -> [Vec<String>; 3] {
+    [(true, false), (false, false), (true, true)].map(|(restarts, is_on_disk)| {
+        let (mut bed, mut highest) = (if is_on_disk { make().on_disk() } else { make() }, i64::MIN);
         let mut is_first = true;
         for step in steps {
             match step {
@@ -300,32 +349,37 @@ fn outputs(make: fn() -> Bed<(u8, i64)>, steps: &[Step]) -> [Vec<String>; 2] {
 proptest! {
     #[test]
     fn tumbling_windows_survive_restarts(steps in steps()) {
-        let [with, without] = outputs(|| aligned(20, 20, 0), &steps);
-        prop_assert_eq!(with, without);
+        let [with, without, on_disk] = outputs(|| aligned(20, 20, 0), &steps);
+        prop_assert_eq!(&with, &without);
+        prop_assert_eq!(on_disk, without);
     }
 
     #[test]
     fn sliding_windows_with_lateness_survive_restarts(steps in steps()) {
-        let [with, without] = outputs(|| aligned(40, 10, 25), &steps);
-        prop_assert_eq!(with, without);
+        let [with, without, on_disk] = outputs(|| aligned(40, 10, 25), &steps);
+        prop_assert_eq!(&with, &without);
+        prop_assert_eq!(on_disk, without);
     }
 
     #[test]
     fn sessions_survive_restarts(steps in steps()) {
-        let [with, without] = outputs(|| sessions(15, 0), &steps);
-        prop_assert_eq!(with, without);
+        let [with, without, on_disk] = outputs(|| sessions(15, 0), &steps);
+        prop_assert_eq!(&with, &without);
+        prop_assert_eq!(on_disk, without);
     }
 
     #[test]
     fn sessions_with_lateness_survive_restarts(steps in steps()) {
-        let [with, without] = outputs(|| sessions(15, 40), &steps);
-        prop_assert_eq!(with, without);
+        let [with, without, on_disk] = outputs(|| sessions(15, 40), &steps);
+        prop_assert_eq!(&with, &without);
+        prop_assert_eq!(on_disk, without);
     }
 
     #[test]
     fn timers_and_values_survive_restarts(steps in steps()) {
         let make = || Bed::new::<String, _>(|cx| KeyedProcess::new(CountDown::default(), by_key(), cx));
-        let [with, without] = outputs(make, &steps);
-        prop_assert_eq!(with, without);
+        let [with, without, on_disk] = outputs(make, &steps);
+        prop_assert_eq!(&with, &without);
+        prop_assert_eq!(on_disk, without);
     }
 }

@@ -5,12 +5,14 @@
 //! which steps the slot's [`subtask`]s. Between network and chain stands the [`gate`]: it merges
 //! channels, watermarks and barriers, by the pure machines [`alignment`] and [`watermarks`].
 //!
-//! A slot's thread never waits for I/O: state files are fetched before it starts ([`restore`]) and
-//! written behind its back ([`upload`]).
+//! A slot's thread never waits for the network: state files are fetched before it starts ([`restore`]) and
+//! written behind its back ([`upload`]). It waits for the local disk only when keyed state is larger than its memory.
 
 pub mod alignment;
 pub mod gate;
+mod local_runs;
 mod panics;
+mod resources;
 pub mod restore;
 pub mod slot;
 pub mod subtask;

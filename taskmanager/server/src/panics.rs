@@ -16,7 +16,8 @@ thread_local! {
 
 static HOOK: Once = Once::new();
 
-/// Runs `work`; a panic in it becomes an error of the user's code.
+/// Runs `work`; a panic in it becomes an error of the user's code. One that is an [`Error`] is that error: so keyed state
+/// ends whoever asks for what the disk does not give back.
 pub(crate) fn guard<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     HOOK.call_once(|| {
         let default = std::panic::take_hook();
@@ -32,8 +33,12 @@ pub(crate) fn guard<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     let outcome = catch_unwind(AssertUnwindSafe(work));
     IS_GUARDED.set(false);
     outcome.unwrap_or_else(|payload| {
-        let (place, backtrace) = LAST.take().unwrap_or_default();
         let operator = current_operator().map_or_else(|| "a source".to_owned(), |name| format!("operator '{name}'"));
+        let payload = match payload.downcast::<Error>() {
+            Ok(error) => return Err(error.context(operator)),
+            Err(payload) => payload,
+        };
+        let (place, backtrace) = LAST.take().unwrap_or_default();
         let mut error = Error::user_code(format!("{operator} panicked{place}: {}", message(&*payload)));
         error.backtrace = Some(backtrace);
         Err(error)
@@ -58,5 +63,13 @@ mod tests {
         assert!(error.message.contains("panics.rs") && error.message.ends_with("broken 7"), "{error}");
         assert!(error.backtrace.is_some());
         assert_eq!(guard(|| Ok(3)).unwrap(), 3);
+    }
+
+    #[test]
+    fn an_error_that_unwinds_stays_what_it_is() {
+        let unwind = || -> Result<()> { std::panic::resume_unwind(Box::new(Error::system("the disk is gone"))) };
+        let error = guard(unwind).unwrap_err();
+        assert_eq!(error.kind, flott_core::ErrorKind::System);
+        assert!(error.message.ends_with("the disk is gone") && error.backtrace.is_none(), "{error}");
     }
 }

@@ -18,6 +18,10 @@ use flott_operators::{HeldState, ReleasedState};
 
 use crate::panics::guard;
 use crate::subtask::{Report, Step, Subtask};
+use crate::upload::RunKey;
+
+/// How often keyed state is looked after, at least.
+const MAINTENANCE_INTERVAL: Duration = Duration::from_millis(5);
 
 /// What a worker asks of a slot.
 #[derive(Debug)]
@@ -41,8 +45,10 @@ pub enum Order {
         subtask: SubtaskId,
         /// The checkpoint.
         checkpoint: CheckpointId,
-        /// All its files, in order.
+        /// All its state files, in order.
         files: Vec<FileHandle>,
+        /// All runs of states that are on disk.
+        runs: Vec<(RunKey, FileHandle)>,
     },
     /// A checkpoint is durable.
     Completed {
@@ -185,6 +191,7 @@ impl Slot<'_> {
         let timeout = self.subtasks.first().and_then(|subtask| subtask.cx.config.get(options::BUFFER_TIMEOUT).ok());
         let timeout = timeout.unwrap_or(Duration::from_millis(5));
         let mut last_flush = flott_env::monotonic();
+        let (mut last_maintenance, mut has_more) = (last_flush, false);
         let mut last_time: Timestamp = 0;
         loop {
             while let Ok(order) = orders.try_recv() {
@@ -210,6 +217,12 @@ impl Slot<'_> {
                 let mut flushed = false;
                 self.each(|subtask| subtask.flush().map(|any| flushed |= any))?;
                 progressed |= flushed;
+            }
+            if has_more || monotonic.saturating_sub(last_maintenance) >= MAINTENANCE_INTERVAL {
+                last_maintenance = monotonic;
+                has_more = false;
+                self.each(|subtask| subtask.maintain().map(|more| has_more |= more))?;
+                progressed |= has_more;
             }
             self.report();
             if !progressed {
@@ -263,17 +276,17 @@ impl Slot<'_> {
             Order::AddSplits { subtask: id, splits, is_last } => self
                 .each(|subtask| if subtask.cx.subtask == *id { subtask.add_splits(splits, *is_last) } else { Ok(()) }),
             Order::Trigger(barrier) => self.each(|subtask| subtask.trigger(barrier.clone())),
-            Order::Uploaded { subtask: id, checkpoint, files } => self.each(|subtask| {
+            Order::Uploaded { subtask: id, checkpoint, files, runs } => self.each(|subtask| {
                 if subtask.cx.subtask == *id {
-                    subtask.uploaded(*checkpoint, files.clone());
+                    subtask.uploaded(*checkpoint, files.clone(), runs.clone());
                 }
                 Ok(())
             }),
             Order::Completed { checkpoint, is_savepoint, is_last } => {
                 self.each(|subtask| subtask.completed(*checkpoint, *is_savepoint, *is_last))
             }
-            Order::Aborted(_) => self.each(|subtask| {
-                subtask.aborted();
+            Order::Aborted(checkpoint) => self.each(|subtask| {
+                subtask.aborted(*checkpoint);
                 Ok(())
             }),
             Order::Cancel | Order::Release(_) => Ok(()),

@@ -1,5 +1,6 @@
 //! One subtask: its input, its chain, and the checkpoint that it is part of.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -13,12 +14,12 @@ use flott_core::time::Timestamp;
 use flott_core::{Result, ResultExt};
 use flott_network::{Barrier, Sender};
 use flott_operators::program::Head;
-use flott_operators::{Control, ReleasedState, RestoredState, TaskContext, TaskSnapshot};
-use flott_state::{Freeze, SnapshotMode};
+use flott_operators::{Control, Maintenance, ReleasedState, RestoredState, TaskContext, TaskSnapshot};
+use flott_state::{Freeze, SnapshotMode, SnapshotWriter, StateRuns};
 
 use crate::alignment::Overtaking;
 use crate::gate::{Input, InputGate, SavedChannels, Saving};
-use crate::upload::FinishedSnapshot;
+use crate::upload::{FinishedSnapshot, RunKey};
 
 /// Entries of frozen state that are written between two steps: about half a millisecond.
 const DRAIN_ENTRIES_MAX: usize = 2_000;
@@ -62,6 +63,40 @@ struct Chain {
     is_incremental: bool,
 }
 
+/// The runs of keyed state on disk that checkpoints share.
+#[derive(Default)]
+struct SharedRuns {
+    /// Those of a complete checkpoint that all later ones have too, complete or not. What a checkpoint wrote itself may go
+    /// with it, and what a later one does without may go when that is complete.
+    known: BTreeMap<RunKey, FileHandle>,
+    /// The last checkpoint, and its runs once they are written.
+    last: CheckpointId,
+    pending: Option<(CheckpointId, Vec<(RunKey, FileHandle)>)>,
+}
+
+impl SharedRuns {
+    /// A checkpoint has these runs. Returns those whose files it may share.
+    fn taken(&mut self, checkpoint: CheckpointId, states: &[StateRuns]) -> BTreeMap<RunKey, FileHandle> {
+        let keys = |state: &StateRuns| -> Vec<RunKey> {
+            let files = state.pinned.files().into_iter();
+            files.map(|file| (state.operator, state.name.clone(), file.id)).collect()
+        };
+        let keys: BTreeSet<RunKey> = states.iter().flat_map(keys).collect();
+        self.known.retain(|key, _| keys.contains(key));
+        self.last = checkpoint;
+        self.known.clone()
+    }
+
+    fn completed(&mut self, checkpoint: CheckpointId) {
+        if let Some((pending, runs)) = self.pending.take_if(|(pending, _)| *pending <= checkpoint)
+            && pending == checkpoint
+            && checkpoint == self.last
+        {
+            self.known.extend(runs);
+        }
+    }
+}
+
 struct PendingSnapshot {
     barrier: Barrier,
     task: TaskSnapshot,
@@ -80,6 +115,7 @@ pub struct Subtask {
     gate: InputGate,
     outputs: Vec<Sender>,
     chain: Chain,
+    runs: SharedRuns,
     snapshot: Option<PendingSnapshot>,
     overtaking: Overtaking,
     /// The barrier that was sent last if it keeps its place, and from when on it should not.
@@ -129,6 +165,7 @@ impl Subtask {
             gate,
             outputs,
             chain,
+            runs: SharedRuns::default(),
             snapshot: None,
             overtaking,
             late_barrier: None,
@@ -183,6 +220,11 @@ impl Subtask {
     pub fn open(&mut self, mut restored: RestoredState) -> Result<()> {
         let channels = std::mem::take(&mut restored.channels);
         self.control(Control::Open(&mut restored))?;
+        if let Some(folder) = restored.own_folder {
+            let is_own = |path: &str| path.strip_prefix(&folder).is_some_and(|rest| rest.starts_with('/'));
+            let runs = restored.adopted_runs.into_iter().filter(|run| is_own(&run.file.path));
+            self.runs.known.extend(runs.map(|run| ((run.operator, run.state, run.id), run.file)));
+        }
         let in_flight = self.gate.restore(&channels, self.cx.key_groups(), self.cx.max_parallelism);
         in_flight.with_context(|| format!("'{}'", self.cx.name))?;
         self.reports.push(Report::Status(TaskStatus::Running));
@@ -231,6 +273,17 @@ impl Subtask {
         self.next_time = next;
         self.has_unflushed = true;
         Ok(())
+    }
+
+    /// Keeps keyed state within its memory; whether there is more to do, soon.
+    pub fn maintain(&mut self) -> Result<bool> {
+        if self.is_finished {
+            return Ok(false);
+        }
+        let mut done = Maintenance::default();
+        self.control(Control::Maintain(&mut done))?;
+        self.cx.counters.state_bytes.set(i64::try_from(done.bytes).unwrap_or(i64::MAX));
+        Ok(done.has_more)
     }
 
     /// Passes buffered rows on; whether there may have been any.
@@ -361,6 +414,9 @@ impl Subtask {
         let mode = if needs_base { SnapshotMode::Full } else { SnapshotMode::Incremental };
         let freeze = Freeze { checkpoint: barrier.checkpoint, mode, is_rewindable: self.is_rewindable };
         let mut task = TaskSnapshot::new(freeze);
+        if let Some(folder) = self.cx.state.directory() {
+            task.writer = SnapshotWriter::overflowing_to(folder.join(format!("chk-{}.sections", barrier.checkpoint)));
+        }
         // A checkpoint that is late already does not try to be aligned further down.
         let due = self.overtaking.due_ms(&barrier);
         task.overtakes = is_unaligned || due <= flott_env::now_ms();
@@ -436,11 +492,19 @@ impl Subtask {
             CheckpointKind::Checkpoint | CheckpointKind::Final => None,
         };
         let is_base = task.is_full();
+        let content = task.writer.finish();
+        let known_runs = match &content {
+            // A savepoint shares nothing, and one that failed has nothing.
+            Ok((_, states)) if savepoint_dir.is_none() => self.runs.taken(barrier.checkpoint, states),
+            _ => BTreeMap::new(),
+        };
         self.reports.push(Report::Snapshot(Box::new(FinishedSnapshot {
             subtask: self.cx.subtask,
             checkpoint: barrier.checkpoint,
             chain: if is_base { Vec::new() } else { self.chain.files.clone() },
-            bytes: if task.writer.is_empty() { Vec::new() } else { task.writer.into_bytes() },
+            content,
+            known_runs,
+            scratch: self.cx.state.directory().map(Into::into),
             keyed_operators: task.keyed_operators.into_iter().collect(),
             keyed_states: task.keyed_states,
             columns: task.columns,
@@ -454,8 +518,11 @@ impl Subtask {
     }
 
     /// The files of a checkpoint have been written. Later ones build on them once it is complete.
-    pub fn uploaded(&mut self, checkpoint: CheckpointId, files: Vec<FileHandle>) {
+    pub fn uploaded(&mut self, checkpoint: CheckpointId, files: Vec<FileHandle>, runs: Vec<(RunKey, FileHandle)>) {
         self.chain.pending = Some((checkpoint, files));
+        if checkpoint == self.runs.last {
+            self.runs.pending = Some((checkpoint, runs));
+        }
     }
 
     /// The checkpoint is durable.
@@ -468,6 +535,9 @@ impl Subtask {
             }
             _ => self.chain.needs_base = true,
         }
+        if !is_savepoint {
+            self.runs.completed(checkpoint);
+        }
         self.control(Control::Commit(checkpoint))?;
         if is_last {
             self.is_finished = true;
@@ -477,9 +547,10 @@ impl Subtask {
     }
 
     /// The checkpoint will not complete: what changed since the last one must not be forgotten.
-    pub fn aborted(&mut self) {
+    pub fn aborted(&mut self, checkpoint: CheckpointId) {
         self.chain.pending = None;
         self.chain.needs_base = true;
+        self.runs.pending.take_if(|(pending, _)| *pending == checkpoint);
     }
 }
 

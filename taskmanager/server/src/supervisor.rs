@@ -276,12 +276,16 @@ impl TaskManager {
         let exits = self.exits.clone();
         let work: Pin<Box<dyn Future<Output = String> + Send>> = match (&self.options.launcher, artifact) {
             (WorkerLauncher::InProcess(program), _) => {
+                let mut config = self.options.config.clone();
+                let slots = self.options.slots.to_string();
+                // A number is a number of slots, so it is not refused.
+                let _ = config.set(options::TASK_SLOTS.key, &slots);
                 let options = WorkerOptions {
                     program: Arc::clone(program),
                     execution,
                     task_manager: self.info.id.clone(),
                     link: self.options.link.clone(),
-                    config: self.options.config.clone(),
+                    config,
                     has_peers: false,
                 };
                 Box::pin(run_in_process(options, stopped))

@@ -6,15 +6,17 @@
 //! for the subtasks that it is given next. Events of an earlier generation's slots and uploads are dropped.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use flott_checkpoint::assign::channel_inputs;
 use flott_checkpoint::manifest::ChannelInput;
-use flott_checkpoint::{FileHandle, Store, SubtaskSnapshot};
+use flott_checkpoint::{FileHandle, Store};
 use flott_connector_spi::Waker;
 use flott_control::{CheckpointKind, Down, ExecutionId, JobDeployment, TaskDeployment, Up};
+use flott_core::config::options::StateBackendType;
 use flott_core::config::{Configuration, options};
 use flott_core::ids::{CheckpointId, Generation, OperatorId, SubtaskId, TaskManagerId};
 use flott_core::key_group::range_of;
@@ -25,15 +27,20 @@ use flott_network::{Barrier, ChannelId, DataPlane, Options, Sender, Signal, loca
 use flott_operators::program::Head;
 use flott_operators::{HeldState, Program, RestoredState, TaskContext};
 use flott_proto::Session;
+use flott_state::{MemoryBudget, StateBackend};
 use flott_telemetry::TaskCounters;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use crate::alignment::Overtaking;
 use crate::gate::{InputChannel, InputGate, Records};
+use crate::local_runs::LocalRuns;
+use crate::resources::{Scratch, slot_memory};
+use crate::restore::Fetched;
 use crate::slot::{MakeSubtask, Order, SlotEvent, SlotHandle};
 use crate::subtask::{Report, Subtask};
 use crate::supervisor::{JobManagerLink, data_hosts};
+use crate::upload::Uploaded;
 use crate::{restore, upload};
 
 /// Events of slots, restores and uploads that may wait for the worker.
@@ -58,14 +65,19 @@ pub struct WorkerOptions {
 /// Something that happened in the worker.
 enum Event {
     Slot(u32, SlotEvent),
-    Restored(Result<Vec<RestoredState>>),
-    Uploaded { subtask: SubtaskId, checkpoint: CheckpointId, result: Result<SubtaskSnapshot> },
+    Restored(Result<Vec<Fetched>>),
+    Uploaded { subtask: SubtaskId, checkpoint: CheckpointId, result: Result<Uploaded> },
     ConnectionLost(Error),
 }
 
 /// Runs a worker until its session ends.
 pub async fn run_worker(options: WorkerOptions) -> Result<()> {
     let patience = options.config.get(options::HEARTBEAT_TIMEOUT)?;
+    let slot_memory = slot_memory(&options.config)?;
+    let scratch = Arc::new(Scratch::create(&options.config, options.execution)?);
+    let swept = Arc::clone(&scratch);
+    // In its own time: what others left behind may be much.
+    flott_env::spawn_blocking_on(&tokio::runtime::Handle::current(), move || swept.sweep());
     let (events, mut received) = mpsc::channel(EVENTS_MAX);
     let (plane, data_address) = bind(&options, options.execution, &events)?;
     let register =
@@ -88,6 +100,9 @@ pub async fn run_worker(options: WorkerOptions) -> Result<()> {
         savepoints: BTreeSet::new(),
         releasing: None,
         held: Default::default(),
+        slot_memory,
+        scratch,
+        local_runs: LocalRuns::default(),
         has_failed: false,
     };
     let mut heartbeat = tokio::time::interval(Duration::from_millis(500));
@@ -146,6 +161,11 @@ struct Worker {
     /// The checkpoint that this generation starts from, and keyed state as it was at it. Nobody shares it: the lock
     /// only says so to the compiler.
     held: (Option<CheckpointId>, Mutex<HeldState>),
+    /// How much memory the keyed state of a slot may take.
+    slot_memory: u64,
+    /// Where state goes that memory has no room for.
+    scratch: Arc<Scratch>,
+    local_runs: LocalRuns,
     has_failed: bool,
 }
 
@@ -230,11 +250,15 @@ impl Worker {
             }
             Down::CheckpointCompleted { execution, checkpoint, is_last } if execution == self.execution => {
                 let is_savepoint = self.savepoints.remove(&checkpoint);
+                if !is_savepoint {
+                    self.local_runs.completed(checkpoint);
+                }
                 self.order_all(|| Order::Completed { checkpoint, is_savepoint, is_last });
                 Ok(())
             }
             Down::CheckpointAborted { execution, checkpoint } if execution == self.execution => {
                 self.savepoints.remove(&checkpoint);
+                self.local_runs.aborted(checkpoint);
                 self.order_all(|| Order::Aborted(checkpoint));
                 Ok(())
             }
@@ -267,16 +291,18 @@ impl Worker {
             return self.fail(first, error).await;
         }
         let mut fetches = Vec::with_capacity(deployment.tasks.len());
+        let local = Arc::new(self.local_runs.clone());
         for TaskDeployment { subtask, restore, .. } in &deployment.tasks {
             let vertex = &self.graph.vertices[subtask.vertex as usize];
             let operators: Vec<_> = vertex.operators.iter().map(|operator| operator.id).collect();
             let range = range_of(vertex.parallelism, subtask.index, vertex.max_parallelism);
             let (store, restore, held) =
                 (self.store.clone(), restore.clone(), self.held.1.get_mut().take(&operators, range));
+            let (local, folder) = (Arc::clone(&local), self.folder_of(*subtask));
             fetches.push(async move {
                 match restore {
-                    Some(restore) => restore::fetch(&store, &restore, range, held).await,
-                    None => Ok(RestoredState::default()),
+                    Some(restore) => restore::fetch(&store, &restore, range, held, &local, &folder).await,
+                    None => Ok(Fetched::default()),
                 }
             });
         }
@@ -290,6 +316,12 @@ impl Worker {
             let _ = events.send((generation, Event::Restored(restored))).await;
         });
         Ok(())
+    }
+
+    /// Where a subtask of this generation writes what has no room in memory.
+    fn folder_of(&self, subtask: SubtaskId) -> PathBuf {
+        let SubtaskId { vertex, index } = subtask;
+        self.scratch.path().join(format!("{}-{vertex}-{index}", self.execution.generation))
     }
 
     /// Another generation begins, from `checkpoint`.
@@ -312,7 +344,10 @@ impl Worker {
         slots.extend(std::mem::take(&mut self.slots));
         match checkpoint {
             Some(checkpoint) => slots.values().for_each(|slot| slot.order(Order::Release(checkpoint))),
-            None => slots.clear(),
+            None => {
+                slots.clear();
+                self.local_runs = LocalRuns::default();
+            }
         }
         self.releasing = Some(slots);
         self.enter_generation().await
@@ -405,17 +440,19 @@ impl Worker {
     }
 
     async fn on_uploaded(
-        &self,
+        &mut self,
         subtask: SubtaskId,
         checkpoint: CheckpointId,
-        result: Result<SubtaskSnapshot>,
+        result: Result<Uploaded>,
     ) -> Result<(), SessionClosed> {
         let execution = self.execution;
         match result {
-            Ok(snapshot) => {
+            Ok(Uploaded { snapshot, runs, copies }) => {
+                self.local_runs.add(checkpoint, subtask, copies);
                 if let Some(slot) = self.slot(subtask) {
                     // Before the acknowledgement, so that the slot knows its files before it can hear of completion.
-                    slot.order(Order::Uploaded { subtask, checkpoint, files: snapshot.keyed_files.clone() });
+                    let files = snapshot.keyed_files.clone();
+                    slot.order(Order::Uploaded { subtask, checkpoint, files, runs });
                 }
                 self.tell(Up::CheckpointAcknowledged { execution, subtask, checkpoint, snapshot }).await
             }
@@ -451,20 +488,28 @@ impl Worker {
     }
 
     /// Connects and starts all subtasks.
-    fn start(&mut self, deployment: JobDeployment, restored: Vec<RestoredState>) -> Result<()> {
+    fn start(&mut self, deployment: JobDeployment, fetched: Vec<Fetched>) -> Result<()> {
         self.checkpoint_dir = deployment.checkpoint_dir.clone();
         let numbers: BTreeSet<u32> = deployment.tasks.iter().map(|task| task.slot).collect();
+        let budgets: BTreeMap<u32, MemoryBudget> =
+            numbers.iter().map(|number| (*number, MemoryBudget::new(self.slot_memory))).collect();
+        let is_disk = deployment.config.get(options::STATE_BACKEND)? == StateBackendType::Disk;
         let signals: BTreeMap<u32, Signal> = numbers.into_iter().map(|number| (number, Signal::new())).collect();
         for task in &deployment.tasks {
             self.slot_of.insert(task.subtask, task.slot);
         }
         let mut channels = self.channels(&deployment, &signals)?;
         let mut tasks_by_slot: BTreeMap<u32, Vec<PreparedTask>> = BTreeMap::new();
-        for (task, mut restored) in deployment.tasks.iter().zip(restored) {
+        for (task, Fetched { mut restored, runs }) in deployment.tasks.iter().zip(fetched) {
             let is_rewindable = deployment.config.get(options::RECOVERY_FROM_LOCAL)?;
+            if let Some(restore) = &task.restore {
+                self.local_runs.add(restore.checkpoint, task.subtask, runs);
+            }
+            restored.own_folder = job_folder(&deployment.checkpoint_dir).map(str::to_owned);
             restored.rewindable_from = task.restore.as_ref().filter(|_| is_rewindable).map(|r| r.checkpoint);
             let signal = signals[&task.slot].clone();
-            let prepared = self.prepare(task, &deployment, restored, &mut channels, signal);
+            let state = StateBackend::new(budgets[&task.slot].clone(), Some(self.folder_of(task.subtask)), is_disk);
+            let prepared = self.prepare(task, &deployment, restored, state, &mut channels, signal);
             tasks_by_slot.entry(task.slot).or_default().push(prepared);
         }
         for (number, tasks) in tasks_by_slot {
@@ -489,6 +534,7 @@ impl Worker {
         task: &TaskDeployment,
         deployment: &JobDeployment,
         restored: RestoredState,
+        state: StateBackend,
         channels: &mut Channels,
         signal: Signal,
     ) -> PreparedTask {
@@ -513,6 +559,7 @@ impl Worker {
             }),
             woken,
             splits: Arc::default(),
+            state,
         };
         PreparedTask {
             senders: channels.senders.remove(&task.subtask).unwrap_or_default(),
@@ -622,8 +669,13 @@ impl PreparedTask {
 /// The restored files that later checkpoints can build on: those of the same key groups, written by
 /// this job. Files of a savepoint are the user's and may go any time.
 fn continued_chain(restore: &flott_checkpoint::TaskRestore, checkpoint_dir: &str) -> Option<Vec<FileHandle>> {
-    let (job_dir, _) = checkpoint_dir.rsplit_once('/')?;
+    let job_dir = job_folder(checkpoint_dir)?;
     let source = restore.keyed.first().filter(|source| restore.is_same_range && !source.files.is_empty())?;
     let is_ours = |file: &FileHandle| file.path.strip_prefix(job_dir).is_some_and(|rest| rest.starts_with('/'));
     source.files.iter().all(is_ours).then(|| source.files.clone())
+}
+
+/// The folder of all checkpoints of a job, given that of the checkpoints of one generation.
+fn job_folder(checkpoint_dir: &str) -> Option<&str> {
+    checkpoint_dir.rsplit_once('/').map(|(folder, _)| folder)
 }

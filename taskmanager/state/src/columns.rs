@@ -38,7 +38,8 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, RecordBatch, UInt16Array};
+pub use arrow::array::RecordBatch;
+use arrow::array::{Array, UInt16Array};
 use arrow::datatypes::SchemaRef;
 use flott_core::key_group::KeyGroup;
 use flott_core::{Data, Error, Result};
@@ -52,7 +53,7 @@ mod shape;
 mod tests;
 mod trace;
 
-pub use file::{read_table, write_table};
+pub use file::{SectionVisitor, read_table, write_table, write_table_to};
 pub use rows::read_rows;
 
 /// The columns of one state.

@@ -1,7 +1,7 @@
-//! Keyed state in memory, and how it becomes a checkpoint without stopping the stream.
+//! Keyed state in memory and on disk, and how it becomes a checkpoint without stopping the stream.
 //!
 //! State lives in [`KeyedTable`]s: native Rust values in one hash table a key group, with no
-//! serialisation on access. A table notes which entries changed since the last checkpoint. At a
+//! serialisation on access. What memory has no room for goes to files on local disk and comes back when it is needed. A table notes which entries changed since the last checkpoint. At a
 //! barrier [`Checkpointed::freeze`] turns that note into a frozen set in constant time; the entries
 //! themselves are written by [`Checkpointed::drain`] between batches, and an entry that is about to
 //! change before its turn is written first. So the synchronous part of a checkpoint does not
@@ -23,12 +23,14 @@
 //! ```
 //!
 //! - [`table`]: the table and its change tracking
+//! - [`budget`]: how much memory tables may take, and where the rest goes
 //! - [`cold`]: entries on disk, for state that does not fit into memory
 //! - [`columns`]: its entries as rows of a table, for savepoints
 //! - [`snapshot`]: the binary form of a subtask's keyed state
 //! - [`time_index`]: which entries are due when
 //! - [`registry`]: the states of a user's function, by name
 
+pub mod budget;
 pub mod cold;
 pub mod columns;
 pub mod registry;
@@ -37,10 +39,12 @@ pub mod table;
 pub mod time_index;
 mod window;
 
+pub use budget::{MemoryBudget, StateBackend};
 pub use columns::{Compatibility, StateColumns};
 pub use registry::{Keyed, KeyedStates, ListState, MapState, ValueState};
 pub use snapshot::{
-    Checkpointed, Freeze, GroupState, Section, SectionKind, SnapshotMode, SnapshotReader, SnapshotWriter,
+    Checkpointed, Freeze, GroupState, LocalRun, ScratchFile, Section, SectionKind, SnapshotContent, SnapshotMode,
+    SnapshotReader, SnapshotWriter, StateRuns,
 };
 pub use table::{KeyedTable, Namespace};
 pub use time_index::TimeIndex;

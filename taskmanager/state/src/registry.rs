@@ -7,6 +7,7 @@ use std::marker::PhantomData;
 use flott_core::key_group::KeyGroupRange;
 use flott_core::{Data, Error, Result};
 
+use crate::budget::StateBackend;
 use crate::snapshot::Checkpointed;
 use crate::table::KeyedTable;
 
@@ -20,6 +21,7 @@ pub trait Keyed<K> {
 pub struct KeyedStates<K> {
     range: KeyGroupRange,
     max_parallelism: u32,
+    backend: StateBackend,
     tables: Vec<Box<dyn AnyTable>>,
     key: PhantomData<K>,
 }
@@ -40,9 +42,9 @@ impl<K: Data + Eq, V: Data> AnyTable for KeyedTable<K, (), V> {
 }
 
 impl<K: Data + Eq> KeyedStates<K> {
-    /// No states yet, for the key groups of `range`.
-    pub fn new(range: KeyGroupRange, max_parallelism: u32) -> Self {
-        Self { range, max_parallelism, tables: Vec::new(), key: PhantomData }
+    /// No states yet, for the key groups of `range`. They will keep to `backend`.
+    pub fn new(range: KeyGroupRange, max_parallelism: u32, backend: &StateBackend) -> Self {
+        Self { range, max_parallelism, backend: backend.clone(), tables: Vec::new(), key: PhantomData }
     }
 
     /// Declares a state of one value a key.
@@ -64,7 +66,9 @@ impl<K: Data + Eq> KeyedStates<K> {
         if self.tables.iter().any(|table| table.name() == name) {
             return Err(Error::input(format!("state '{name}' is declared twice: names are unique in an operator")));
         }
-        self.tables.push(Box::new(KeyedTable::<K, (), V>::new(name, self.range, self.max_parallelism)));
+        let table: KeyedTable<K, (), V> =
+            KeyedTable::with_backend(name, self.range, self.max_parallelism, &self.backend);
+        self.tables.push(Box::new(table));
         Ok(self.tables.len() - 1)
     }
 
@@ -95,7 +99,7 @@ impl<V: Data> ValueState<V> {
     /// Sets the current key's value.
     pub fn set<K: Data + Eq>(&self, cx: &mut impl Keyed<K>, value: V) {
         let (states, key, hash) = cx.keyed();
-        states.table::<V>(self.table).insert(hash, key, (), value);
+        states.table::<V>(self.table).put(hash, key, (), value);
     }
 
     /// The current key's value, to be changed in place; `make` provides it if there is none.

@@ -9,17 +9,27 @@
 //! Integers are little-endian; keys, namespaces and values are in the form of
 //! [`flott_core::codec`]. A base section replaces what is known of its key group, a change section
 //! is applied to it in order. The file's length and SHA-256 stand in the checkpoint's manifest.
+//!
+//! A state that has gone to disk has no sections: its part of a snapshot are its runs, which are files already
+//! ([`crate::cold`]). What they have is given as sections where a table wants them ([`StateRuns::sections`]).
 
 use std::any::Any;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use flott_core::codec::{self, Decoder};
 use flott_core::ids::{CheckpointId, OperatorId};
-use flott_core::key_group::KeyGroup;
+use flott_core::key_group::{KeyGroup, KeyGroupRange};
 use flott_core::{Error, Result};
 
+use crate::cold::Pinned;
 use crate::columns::StateColumns;
+
+mod content;
+
+use content::Overflow;
+pub use content::{ScratchFile, SnapshotContent};
 
 const MAGIC: &[u8; 8] = b"FLOTTST1";
 
@@ -47,6 +57,15 @@ pub struct Freeze {
 /// the same types can take them.
 pub type GroupState = Box<dyn Any + Send>;
 
+/// A run of a checkpoint, as a file on this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LocalRun {
+    /// The file. It is linked or copied, so it may go afterwards.
+    pub path: PathBuf,
+    /// The key groups that it has and that do not count.
+    pub dropped: Vec<KeyGroup>,
+}
+
 /// What a section holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SectionKind {
@@ -65,14 +84,23 @@ pub trait Checkpointed: Send {
     /// have been drained.
     fn freeze(&mut self, freeze: Freeze);
 
-    /// Writes about `entries_max` entries of the frozen state; true when all are written.
+    /// Writes about `entries_max` entries of the frozen state; true when all are written. What only concerns the
+    /// snapshot, such as a full disk, is told to `out` and fails that alone.
     fn drain(&mut self, entries_max: usize, out: &mut SnapshotWriter) -> Result<bool>;
+
+    /// To be called every few milliseconds, between records: says what the state takes, and does a little of what
+    /// there is to do so that it keeps to its memory. True if there is more.
+    fn maintain(&mut self) -> Result<bool>;
 
     /// The checkpoint is durable: the state will never be taken back to a point before it.
     fn confirm(&mut self, checkpoint: CheckpointId);
 
     /// Adds what an earlier snapshot held for one of its key groups.
     fn restore(&mut self, section: &Section<'_>) -> Result<()>;
+
+    /// Takes over the runs of one old subtask, the oldest first, for those of its own key groups that `is_wanted` accepts.
+    /// Returns the numbers under which its snapshots list them from now on.
+    fn restore_runs(&mut self, runs: &[LocalRun], is_wanted: &dyn Fn(KeyGroup) -> bool) -> Result<Vec<u64>>;
 
     /// Adds rows of a savepoint's table, which were written under `schema`; those of key groups that `is_wanted`
     /// refuses, or that it does not own, are passed over.
@@ -92,30 +120,86 @@ pub trait Checkpointed: Send {
     /// The columns of its entries.
     fn columns(&self) -> Arc<dyn StateColumns>;
 
-    /// How many entries it has.
+    /// How many entries it has; when some are on disk, it may be fewer.
     fn rows(&self) -> u64;
 
     /// Whether it owns this key group.
     fn owns(&self, group: KeyGroup) -> bool;
 
-    /// Bytes in memory, without what values hold on the heap.
+    /// Bytes in memory. What keys and values hold on the heap is estimated.
     fn bytes(&self) -> u64;
+
+    /// Bytes on local disk.
+    fn disk_bytes(&self) -> u64;
 }
 
-/// Collects the sections of a snapshot file.
+/// The runs of one state in a snapshot. The files stay as long as this does.
+#[derive(Clone, Debug)]
+pub struct StateRuns {
+    /// The operator that it belongs to.
+    pub operator: OperatorId,
+    /// The state's name.
+    pub name: String,
+    /// The key groups of the subtask.
+    pub range: KeyGroupRange,
+    /// The files.
+    pub pinned: Pinned,
+}
+
+/// A group on disk may be larger than memory, so it is given in parts of about this size.
+const PART_BYTES: usize = 4 << 20;
+
+impl StateRuns {
+    /// Gives `visit` key group, number of entries and entries of base sections that together are the state. A key group
+    /// may have several.
+    pub fn sections(&self, visit: &mut dyn FnMut(KeyGroup, u64, &[u8]) -> Result<()>) -> Result<()> {
+        let mut body = Vec::new();
+        for group in self.range.start..self.range.end {
+            let group = group as KeyGroup;
+            let mut scan = self.pinned.scan_group(group)?;
+            let mut entries = 0;
+            while let Some(entry) = scan.next_entry()? {
+                body.push(0);
+                body.extend_from_slice(entry.key);
+                body.extend_from_slice(entry.value);
+                entries += 1;
+                if body.len() >= PART_BYTES {
+                    visit(group, entries, &body)?;
+                    entries = 0;
+                    body.clear();
+                }
+            }
+            if entries > 0 {
+                visit(group, entries, &body)?;
+                body.clear();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Collects a snapshot: sections, and runs.
 #[derive(Debug)]
 pub struct SnapshotWriter {
     bytes: Vec<u8>,
     operator: OperatorId,
+    overflow: Option<Overflow>,
+    runs: Vec<StateRuns>,
+    failure: Option<Error>,
 }
 
 impl Default for SnapshotWriter {
     fn default() -> Self {
-        Self { bytes: MAGIC.to_vec(), operator: OperatorId([0; 16]) }
+        Self { bytes: MAGIC.to_vec(), operator: OperatorId([0; 16]), overflow: None, runs: Vec::new(), failure: None }
     }
 }
 
 impl SnapshotWriter {
+    /// A writer that puts sections into this file, which must not exist, when they become many.
+    pub fn overflowing_to(path: PathBuf) -> Self {
+        Self { overflow: Some(Overflow::new(path)), ..Self::default() }
+    }
+
     /// The sections that follow belong to this operator.
     pub fn set_operator(&mut self, operator: OperatorId) {
         self.operator = operator;
@@ -123,22 +207,57 @@ impl SnapshotWriter {
 
     /// Adds one section.
     pub fn section(&mut self, name: &str, group: KeyGroup, kind: SectionKind, entries: u64, body: &[u8]) -> Result<()> {
+        if self.failure.is_some() {
+            return Ok(());
+        }
         self.bytes.extend_from_slice(&self.operator.0);
         codec::encode_into(name, &mut self.bytes)?;
         self.bytes.extend_from_slice(&group.to_le_bytes());
         self.bytes.push(u8::from(kind == SectionKind::Change));
         self.bytes.extend_from_slice(&entries.to_le_bytes());
         self.bytes.extend_from_slice(&(body.len() as u64).to_le_bytes());
-        self.bytes.extend_from_slice(body);
+        match &mut self.overflow {
+            Some(overflow) if overflow.is_wanted(self.bytes.len() + body.len()) => {
+                if let Err(error) = overflow.write(&mut self.bytes, body) {
+                    self.fail(error);
+                }
+            }
+            _ => self.bytes.extend_from_slice(body),
+        }
         Ok(())
+    }
+
+    /// Adds the runs of a state.
+    pub fn runs(&mut self, name: &str, range: KeyGroupRange, pinned: Pinned) {
+        self.runs.push(StateRuns { operator: self.operator, name: name.to_owned(), range, pinned });
+    }
+
+    /// Says that the snapshot cannot be completed, for a reason that does not concern the state itself.
+    pub fn fail(&mut self, error: Error) {
+        self.failure.get_or_insert(error);
     }
 
     /// Whether no section was added.
     pub fn is_empty(&self) -> bool {
-        self.bytes.len() == MAGIC.len()
+        self.bytes.len() == MAGIC.len() && self.overflow.as_ref().is_none_or(Overflow::is_empty)
     }
 
-    /// The file's content.
+    /// What was added.
+    ///
+    /// # Errors
+    /// The snapshot could not be completed.
+    pub fn finish(mut self) -> Result<(SnapshotContent, Vec<StateRuns>)> {
+        if let Some(error) = self.failure {
+            return Err(error);
+        }
+        let content = match self.overflow.filter(|overflow| !overflow.is_empty()) {
+            Some(overflow) => SnapshotContent::File(overflow.finish(&mut self.bytes)?),
+            None => SnapshotContent::Memory(self.bytes),
+        };
+        Ok((content, self.runs))
+    }
+
+    /// The sections' file, of a writer without a place for it to overflow to.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }

@@ -10,6 +10,18 @@
 //! - A group is tracked after its first full snapshot. Before that, and when the lists outgrow the
 //!   table, its next snapshot is a base.
 //! - The undo log of a group has each entry of an older epoch as it was before it changed or went.
+//!
+//! When memory is not enough, a table becomes *cold*: entries go to a store on disk, and its snapshots are lists of that
+//! store's files. Then there are these besides:
+//! - What is in memory counts. Of a key that is not, a tombstone of its group says that it is gone, and only else the
+//!   store is asked. A key has an entry or a tombstone in memory, never both.
+//! - A clean entry is in the store as it is. It has an older epoch, so whatever changes it is a first change, and takes
+//!   the mark off.
+//! - While a snapshot is under way, nothing goes to the store but the snapshot itself: what is younger would lie below
+//!   it there, and be shadowed by what was before.
+//!
+//! - `changes`, `undo`, `checkpoint`: a table in memory
+//! - `cold`: a table that is on disk too; `evict`: what goes there when; `flush`: its snapshots
 
 use std::sync::{Arc, OnceLock};
 
@@ -19,15 +31,23 @@ use flott_core::{Data, Error, Result};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Slot;
 
+use crate::budget::{Account, StateBackend};
 use crate::columns::StateColumns;
 
 mod changes;
 mod checkpoint;
+mod cold;
+mod evict;
+mod flush;
+mod heap;
 mod undo;
 
 use changes::Changes;
+use cold::Cold;
+use heap::HeapEstimate;
 
-/// What state of one key is divided by: nothing, a window, or a time.
+/// What state of one key is divided by: nothing, a window, or a time. Equal ones have the same form in the codec, as
+/// equal keys must.
 pub trait Namespace: Data + Eq + Ord {
     /// The hash of a key in this namespace.
     fn mix(&self, hash: u64) -> u64;
@@ -54,6 +74,12 @@ const PERSISTED: u32 = 1 << 31;
 /// of a group is written in several steps.
 const WRITTEN: u32 = 1 << 30;
 
+/// The bit of [`Entry::epoch`] that says that the store on disk has the entry as it is.
+const CLEAN: u32 = 1 << 29;
+
+/// The epoch of an entry that was just read from the store.
+const FETCHED: u32 = PERSISTED | CLEAN;
+
 /// Small, since the table is as fast as it fits into the caches: the hash is computed again where it is needed.
 struct Entry<K, N, V> {
     epoch: u32,
@@ -71,7 +97,7 @@ impl<K: Data, N: Namespace, V> Entry<K, N, V> {
     }
 
     fn epoch(&self) -> u32 {
-        self.epoch & !(PERSISTED | WRITTEN)
+        self.epoch & !(PERSISTED | WRITTEN | CLEAN)
     }
 
     fn is_persisted(&self) -> bool {
@@ -80,6 +106,10 @@ impl<K: Data, N: Namespace, V> Entry<K, N, V> {
 
     fn is_written(&self) -> bool {
         self.epoch & WRITTEN != 0
+    }
+
+    fn is_clean(&self) -> bool {
+        self.epoch & CLEAN != 0
     }
 }
 
@@ -97,6 +127,9 @@ impl<K: Data + Eq, N: Namespace, V> Entry<K, N, V> {
 }
 
 /// State of type `V` for every key and namespace of a range of key groups.
+///
+/// A table that is on disk too reads from there when it is asked for something. If the disk fails then, it unwinds with
+/// the [`Error`] as payload: a state that cannot be read is neither there nor absent, and nothing may be computed from it.
 pub struct KeyedTable<K, N, V> {
     name: String,
     range: KeyGroupRange,
@@ -108,11 +141,28 @@ pub struct KeyedTable<K, N, V> {
     draining: usize,
     error: Option<Error>,
     columns: OnceLock<Arc<dyn StateColumns>>,
+    /// What is on disk, once the table has gone there.
+    cold: Option<Box<Cold>>,
+    backend: StateBackend,
+    account: Account,
+    heap: HeapEstimate,
+    /// How many entries were restored.
+    restored: u64,
 }
 
 impl<K: Data + Eq, N: Namespace, V: Data> KeyedTable<K, N, V> {
-    /// An empty table for the key groups of `range`.
+    /// An empty table for the key groups of `range`, in memory.
     pub fn new(name: impl Into<String>, range: KeyGroupRange, max_parallelism: u32) -> Self {
+        Self::with_backend(name, range, max_parallelism, &StateBackend::default())
+    }
+
+    /// An empty table for the key groups of `range`, in memory as far as `backend` lets it.
+    pub fn with_backend(
+        name: impl Into<String>,
+        range: KeyGroupRange,
+        max_parallelism: u32,
+        backend: &StateBackend,
+    ) -> Self {
         Self {
             name: name.into(),
             range,
@@ -123,6 +173,11 @@ impl<K: Data + Eq, N: Namespace, V: Data> KeyedTable<K, N, V> {
             draining: range.len(),
             error: None,
             columns: OnceLock::new(),
+            cold: None,
+            backend: backend.clone(),
+            account: backend.budget().open_account(),
+            heap: HeapEstimate::default(),
+            restored: 0,
         }
     }
 
@@ -133,22 +188,50 @@ impl<K: Data + Eq, N: Namespace, V: Data> KeyedTable<K, N, V> {
         (group - self.range.start) as usize
     }
 
-    /// The number of entries.
-    pub fn len(&self) -> usize {
-        self.tables.iter().map(HashTable::len).sum()
+    fn group_at(&self, index: usize) -> KeyGroup {
+        (self.range.start as usize + index) as KeyGroup
     }
 
-    /// Whether there are no entries.
+    /// Begins the next epoch. When their numbers are used up, after years, they begin anew.
+    fn end_epoch(&mut self) {
+        if self.epoch + 1 == CLEAN {
+            for (table, changes) in self.tables.iter_mut().zip(&mut self.changes) {
+                changes.undo.give_up();
+                for entry in table.iter_mut() {
+                    let number = u32::from(entry.epoch() == self.epoch);
+                    entry.epoch = (entry.epoch & (PERSISTED | WRITTEN | CLEAN)) | number;
+                }
+            }
+            self.epoch = 1;
+        }
+        self.epoch += 1;
+    }
+
+    /// The number of entries; when some are on disk, it may be fewer.
+    pub fn len(&self) -> usize {
+        let on_disk = self.cold.as_ref().map_or(0, |cold| cold.entries as usize);
+        self.tables.iter().map(HashTable::len).sum::<usize>() + on_disk
+    }
+
+    /// Whether there are certainly no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The value of a key whose stable hash is `hash`.
     #[inline]
-    pub fn get(&self, hash: u64, key: &K, namespace: &N) -> Option<&V> {
-        self.tables[self.group_index(hash)]
-            .find(namespace.mix(hash), |entry| entry.key == *key && entry.namespace == *namespace)
-            .map(|entry| &entry.value)
+    pub fn get(&mut self, hash: u64, key: &K, namespace: &N) -> Option<&V> {
+        let mixed = namespace.mix(hash);
+        let index = self.group_index(hash);
+        let group = self.group_at(index);
+        match self.tables[index].find_entry(mixed, |entry| entry.key == *key && entry.namespace == *namespace) {
+            Ok(entry) => Some(&entry.into_mut().value),
+            Err(absent) => {
+                let cold = self.cold.as_mut()?;
+                let entry = cold.fetch_entry(group, mixed, key, namespace, &mut self.changes[index])?;
+                Some(&absent.into_table().insert_unique(mixed, entry, Entry::hash).into_mut().value)
+            }
+        }
     }
 
     /// The value of a key, to be changed.
@@ -156,11 +239,22 @@ impl<K: Data + Eq, N: Namespace, V: Data> KeyedTable<K, N, V> {
     pub fn get_mut(&mut self, hash: u64, key: &K, namespace: &N) -> Option<&mut V> {
         let mixed = namespace.mix(hash);
         let index = self.group_index(hash);
-        let entry = self.tables[index].find_mut(mixed, |entry| entry.key == *key && entry.namespace == *namespace)?;
-        if entry.epoch() != self.epoch {
-            self.changes[index].first_change(entry, mixed, self.epoch, &mut self.error);
+        let group = self.group_at(index);
+        match self.tables[index].find_entry(mixed, |entry| entry.key == *key && entry.namespace == *namespace) {
+            Ok(entry) => {
+                let entry = entry.into_mut();
+                if entry.epoch() != self.epoch {
+                    self.changes[index].first_change(entry, mixed, self.epoch, &mut self.error);
+                }
+                Some(&mut entry.value)
+            }
+            Err(absent) => {
+                let cold = self.cold.as_mut()?;
+                let mut entry = cold.fetch_entry(group, mixed, key, namespace, &mut self.changes[index])?;
+                self.changes[index].first_change(&mut entry, mixed, self.epoch, &mut self.error);
+                Some(&mut absent.into_table().insert_unique(mixed, entry, Entry::hash).into_mut().value)
+            }
         }
-        Some(&mut entry.value)
     }
 
     /// The value of a key, to be changed; `make` provides it if there is none.
@@ -179,8 +273,17 @@ impl<K: Data + Eq, N: Namespace, V: Data> KeyedTable<K, N, V> {
                 &mut entry.value
             }
             Slot::Vacant(vacant) => {
-                self.changes[index].insertion(mixed);
-                let entry = Entry { epoch: self.epoch, key: key.clone(), namespace, value: make() };
+                let changes = &mut self.changes[index];
+                let mut epoch = self.epoch;
+                if let Some(cold) = &mut self.cold {
+                    let place = ((self.range.start as usize + index) as KeyGroup, mixed);
+                    match cold.claim(place, key, &namespace, changes, epoch, &mut self.error) {
+                        Ok(entry) => return &mut vacant.insert(entry).into_mut().value,
+                        Err(bits) => epoch |= bits,
+                    }
+                }
+                changes.insertion(mixed);
+                let entry = Entry { epoch, key: key.clone(), namespace, value: make() };
                 &mut vacant.insert(entry).into_mut().value
             }
         }
@@ -193,12 +296,47 @@ impl<K: Data + Eq, N: Namespace, V: Data> KeyedTable<K, N, V> {
         new.map(|value| std::mem::replace(slot, value))
     }
 
+    /// Sets the value of a key. Unlike [`Self::insert`], it reads nothing from disk.
+    pub fn put(&mut self, hash: u64, key: &K, namespace: N, value: V) {
+        if self.cold.is_none() {
+            self.insert(hash, key, namespace, value);
+            return;
+        }
+        let mixed = namespace.mix(hash);
+        let index = self.group_index(hash);
+        let changes = &mut self.changes[index];
+        let slot =
+            self.tables[index].entry(mixed, |entry| entry.key == *key && entry.namespace == namespace, Entry::hash);
+        match slot {
+            Slot::Occupied(occupied) => {
+                let entry = occupied.into_mut();
+                if entry.epoch() != self.epoch {
+                    changes.first_change(entry, mixed, self.epoch, &mut self.error);
+                }
+                entry.value = value;
+            }
+            Slot::Vacant(vacant) => {
+                changes.revive(mixed, key, &namespace);
+                changes.insertion(mixed);
+                // The store may have it.
+                vacant.insert(Entry { epoch: self.epoch | PERSISTED, key: key.clone(), namespace, value });
+            }
+        }
+    }
+
     /// Removes a key and returns its value.
     pub fn remove(&mut self, hash: u64, key: &K, namespace: &N) -> Option<V> {
         let mixed = namespace.mix(hash);
         let index = self.group_index(hash);
-        self.remove_where(index, mixed, |entry| entry.key == *key && entry.namespace == *namespace)
-            .map(|(_, _, value)| value)
+        match self.remove_where(index, mixed, |entry| entry.key == *key && entry.namespace == *namespace) {
+            Some((_, _, value)) => Some(value),
+            None => {
+                let (group, changes) = (self.group_at(index), &mut self.changes[index]);
+                let entry: Entry<K, N, V> = self.cold.as_mut()?.fetch_entry(group, mixed, key, namespace, changes)?;
+                changes.removal(&entry, self.epoch, &mut self.error);
+                Some(entry.value)
+            }
+        }
     }
 
     /// Removes one entry of `namespace` whose key has the stable hash `hash`, and returns it. Called again, it
@@ -206,8 +344,13 @@ impl<K: Data + Eq, N: Namespace, V: Data> KeyedTable<K, N, V> {
     pub fn take_by_hash(&mut self, hash: u64, namespace: &N) -> Option<(K, V)> {
         let mixed = namespace.mix(hash);
         let index = self.group_index(hash);
-        self.remove_where(index, mixed, |entry| entry.namespace == *namespace && entry.hash() == mixed)
-            .map(|(key, _, value)| (key, value))
+        let is_wanted = |entry: &Entry<K, N, V>| entry.namespace == *namespace && entry.hash() == mixed;
+        let mut taken = self.remove_where(index, mixed, is_wanted);
+        if taken.is_none() && self.cold.is_some() {
+            self.fetch_by_hash(index, mixed, namespace);
+            taken = self.remove_where(index, mixed, is_wanted);
+        }
+        taken.map(|(key, _, value)| (key, value))
     }
 
     fn remove_where(
@@ -227,14 +370,23 @@ impl<K: Data + Eq, N: Namespace, V: Data> KeyedTable<K, N, V> {
         Some((entry.key, entry.namespace, entry.value))
     }
 
-    /// Removes all entries and gives each to `take`.
+    /// Removes all entries and gives each to `take`. When that fails, what it was not given of the key group is gone too.
     pub fn take_all(&mut self, mut take: impl FnMut(K, N, V) -> Result<()>) -> Result<()> {
-        for (table, changes) in self.tables.iter_mut().zip(&mut self.changes) {
-            // All before the first is taken: when `take` fails, the others of the group are gone as well.
-            for entry in &*table {
+        self.end_spill()?;
+        for index in 0..self.tables.len() {
+            let on_disk = self.leave_disk(index)?;
+            let (table, changes) = (std::mem::take(&mut self.tables[index]), &mut self.changes[index]);
+            // All before the first is taken, since that may fail.
+            for entry in &table {
                 changes.removal(entry, self.epoch, &mut self.error);
             }
-            for entry in std::mem::take(table) {
+            if let Some(mut on_disk) = on_disk {
+                changes.forget_disk();
+                while let Some((key, namespace, value)) = on_disk.next_entry(&table, changes)? {
+                    take(key, namespace, value)?;
+                }
+            }
+            for entry in table {
                 take(entry.key, entry.namespace, entry.value)?;
             }
         }
@@ -242,22 +394,44 @@ impl<K: Data + Eq, N: Namespace, V: Data> KeyedTable<K, N, V> {
     }
 
     /// The values of `namespace` whose keys have the stable hash `hash`.
-    pub fn find_by_hash(&self, hash: u64, namespace: &N) -> impl Iterator<Item = (&K, &V)> {
+    pub fn find_by_hash(&mut self, hash: u64, namespace: &N) -> impl Iterator<Item = (&K, &V)> {
         let mixed = namespace.mix(hash);
-        self.tables[self.group_index(hash)]
+        let index = self.group_index(hash);
+        if self.cold.is_some() {
+            // Another key with this hash may be there, even if one is in memory.
+            self.fetch_by_hash(index, mixed, namespace);
+        }
+        self.tables[index]
             .iter_hash(mixed)
             .filter(move |entry| entry.namespace == *namespace && entry.hash() == mixed)
             .map(|entry| (&entry.key, &entry.value))
     }
 
-    /// All entries, in no particular order.
+    /// Shows all entries, in no particular order. Those on disk are read one after another and stay there.
+    pub fn visit(&self, mut visit: impl FnMut(&K, &N, &V) -> Result<()>) -> Result<()> {
+        for (index, table) in self.tables.iter().enumerate() {
+            table.iter().try_for_each(|entry| visit(&entry.key, &entry.namespace, &entry.value))?;
+            if let Some(mut on_disk) = self.on_disk(index)? {
+                while let Some((key, namespace, value)) = on_disk.next_entry(table, &self.changes[index])? {
+                    visit(&key, &namespace, &value)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// All entries that are in memory, in no particular order: all that there are unless the table has gone to disk.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &N, &V)> {
         self.tables.iter().flatten().map(|entry| (&entry.key, &entry.namespace, &entry.value))
     }
 }
 
 #[cfg(test)]
+mod cold_tests;
+#[cfg(test)]
 mod rewind_tests;
+#[cfg(test)]
+mod testing;
 #[cfg(test)]
 #[path = "table_tests.rs"]
 mod tests;

@@ -1,8 +1,9 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use flott_core::key_group::range_of;
 use proptest::prelude::*;
 
+use super::testing::{Bed, Part, kind, restore};
 use super::*;
 use crate::snapshot::{Checkpointed, Freeze, SectionKind, SnapshotMode, SnapshotReader, SnapshotWriter};
 
@@ -14,22 +15,17 @@ fn table() -> Table {
 }
 
 fn content(table: &Table) -> Content {
-    table.iter().map(|(key, namespace, value)| ((*key, *namespace), *value)).collect()
+    let mut content = Content::new();
+    let visit = |key: &u16, namespace: &i64, value: &u32| {
+        assert_eq!(content.insert((*key, *namespace), *value), None, "shown twice");
+        Ok(())
+    };
+    table.visit(visit).unwrap();
+    content
 }
 
 fn freeze(mode: SnapshotMode) -> Freeze {
     Freeze { checkpoint: 1, mode, is_rewindable: false }
-}
-
-fn restore(files: &[Vec<u8>]) -> Table {
-    let mut restored = table();
-    for file in files {
-        let mut reader = SnapshotReader::new(file).unwrap();
-        while let Some(section) = reader.next_section().unwrap() {
-            restored.restore(&section).unwrap();
-        }
-    }
-    restored
 }
 
 #[derive(Clone, Debug)]
@@ -38,6 +34,9 @@ enum Step {
     Remove(u16, i64),
     TakeByHash(u16, i64),
     TakeAll,
+    Get(u16, i64),
+    Put(u16, i64, u32),
+    Maintain(usize),
     Freeze(SnapshotMode),
     Drain(usize),
 }
@@ -48,42 +47,40 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => (key.clone(), namespace.clone(), any::<u32>()).prop_map(|(k, n, v)| Step::Insert(k, n, v)),
         3 => (key.clone(), namespace.clone()).prop_map(|(k, n)| Step::Remove(k, n)),
-        1 => (key, namespace).prop_map(|(k, n)| Step::TakeByHash(k, n)),
+        1 => (key.clone(), namespace.clone()).prop_map(|(k, n)| Step::TakeByHash(k, n)),
         1 => Just(Step::TakeAll),
+        3 => (key.clone(), namespace.clone()).prop_map(|(k, n)| Step::Get(k, n)),
+        2 => (key, namespace, any::<u32>()).prop_map(|(k, n, v)| Step::Put(k, n, v)),
+        4 => (1_usize..20).prop_map(Step::Maintain),
         2 => prop_oneof![Just(SnapshotMode::Full), Just(SnapshotMode::Incremental)].prop_map(Step::Freeze),
         4 => (1_usize..6).prop_map(Step::Drain),
     ]
 }
 
-/// How many entries the sections of a file have.
-fn entries(file: &[u8]) -> u64 {
-    let mut reader = SnapshotReader::new(file).unwrap();
-    let mut entries = 0;
-    while let Some(section) = reader.next_section().unwrap() {
-        entries += section.entries;
-    }
-    entries
-}
-
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(192))]
+
     /// Whatever happens between a freeze and its last drain, the snapshot holds the state at the
-    /// freeze, and a base with all its changes restores it. A base has each entry once.
+    /// freeze, and a base with all its changes, or its files, restore it. A base has each entry once.
     #[test]
-    fn a_snapshot_is_the_state_at_its_freeze(steps in prop::collection::vec(step(), 1..400)) {
-        let mut table = table();
+    fn a_snapshot_is_the_state_at_its_freeze(kind in kind(), steps in prop::collection::vec(step(), 1..400)) {
+        let bed = Bed::new(kind);
+        let mut table: Table = bed.table(range_of(1, 0, 8), 8);
         let mut model: Content = BTreeMap::new();
-        let mut files: Vec<Vec<u8>> = Vec::new();
+        let mut files: Vec<Part> = Vec::new();
         type Pending = Option<(SnapshotMode, SnapshotWriter, Content)>;
         let mut pending: Pending = None;
-        let finish = |table: &mut Table, pending: &mut Pending, files: &mut Vec<Vec<u8>>| {
+        let finish = |table: &mut Table, pending: &mut Pending, files: &mut Vec<Part>| {
             if let Some((mode, mut writer, expected)) = pending.take() {
                 while !table.drain(3, &mut writer).unwrap() {}
-                let file = writer.into_bytes();
-                if mode == SnapshotMode::Full {
-                    assert_eq!(entries(&file), expected.len() as u64);
+                let part = Part::of(writer);
+                if mode == SnapshotMode::Full || part.runs.is_some() {
+                    assert_eq!(part.entries(), expected.len() as u64);
                 }
-                files.push(file);
-                assert_eq!(content(&restore(files)), expected);
+                files.push(part);
+                let mut restored: Vec<Table> = bed.tables(1, 8);
+                restore(files, &mut restored, &BTreeSet::new());
+                assert_eq!(content(&restored[0]), expected);
             }
         };
         for step in steps {
@@ -103,10 +100,28 @@ proptest! {
                 Step::TakeAll => {
                     let mut taken = Content::new();
                     table.take_all(|key, namespace, value| {
-                        taken.insert((key, namespace), value);
+                        assert_eq!(taken.insert((key, namespace), value), None, "taken twice");
                         Ok(())
                     }).unwrap();
                     prop_assert_eq!(taken, std::mem::take(&mut model));
+                }
+                Step::Get(key, namespace) => {
+                    let expected = model.get(&(key, namespace));
+                    let found: Vec<u32> =
+                        table.find_by_hash(stable_hash(&key), &namespace).map(|(_, value)| *value).collect();
+                    prop_assert_eq!(found.first(), expected);
+                    prop_assert!(found.len() <= 1);
+                    prop_assert_eq!(table.get(stable_hash(&key), &key, &namespace), expected);
+                }
+                Step::Put(key, namespace, value) => {
+                    table.put(stable_hash(&key), &key, namespace, value);
+                    model.insert((key, namespace), value);
+                }
+                Step::Maintain(calls) => {
+                    for _ in 0..calls {
+                        table.maintain().unwrap();
+                    }
+                    prop_assert_eq!(content(&table), model.clone());
                 }
                 Step::Freeze(mode) => {
                     finish(&mut table, &mut pending, &mut files);
@@ -121,6 +136,7 @@ proptest! {
                     }
                 }
             }
+            prop_assert!(table.len() >= model.len());
         }
         finish(&mut table, &mut pending, &mut files);
         prop_assert_eq!(content(&table), model);
@@ -167,8 +183,9 @@ fn a_large_key_group_is_written_in_steps() {
     }
     // An entry that was written because it changed, or that moved behind the place that was reached, saves a step.
     assert!((20..=101).contains(&steps), "{steps} steps");
-    let file = writer.into_bytes();
-    assert_eq!(entries(&file), 10_000);
+    let part = Part::of(writer);
+    assert_eq!(part.entries(), 10_000);
+    let file = part.bytes;
     let mut reader = SnapshotReader::new(&file).unwrap();
     let section = reader.next_section().unwrap().unwrap();
     assert_eq!(section.kind, SectionKind::Base);

@@ -159,6 +159,7 @@ impl Scenario {
             parallelism,
             max_parallelism: self.max_parallelism,
             is_source: id == SOURCE_OPERATOR,
+            is_non_parallel: false,
         };
         let graph = JobGraph {
             name: "numbers".into(),

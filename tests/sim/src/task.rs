@@ -338,6 +338,7 @@ impl Sink {
             rows: self.counts.entries().len() as u64,
             bytes: 1,
             table,
+            runs: None,
         };
         let snapshot = SubtaskSnapshot {
             keyed_files,

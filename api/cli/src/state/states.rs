@@ -59,9 +59,13 @@ fn of_vertex(vertex: &VertexSnapshot, folder: &str) -> Vec<State> {
             state.schema.clone_from(&keyed.schema);
             state.rows += keyed.rows;
             state.bytes += keyed.bytes;
-            match &keyed.table {
-                Some(table) => state.files.push(table.resolve(folder)),
-                None => state.files.extend(subtask.keyed_files.iter().map(|file| file.resolve(folder))),
+            state.files.extend(keyed.files().map(|file| file.resolve(folder)));
+            match &keyed.runs {
+                Some(runs) => state.bytes += runs.iter().map(|run| run.file.bytes).sum::<u64>(),
+                None if keyed.table.is_none() => {
+                    state.files.extend(subtask.keyed_files.iter().map(|file| file.resolve(folder)));
+                }
+                None => {}
             }
         }
         if subtask.keyed_states.is_empty() {
@@ -178,7 +182,7 @@ pub(super) mod tests {
     pub(in super::super) fn keyed(id: u8, name: &str, rows: u64, table: Option<FileHandle>) -> KeyedState {
         let schema = r#"{"format":1,"key":{"form":"arrow","type":"Utf8"},"namespace":{"form":"absent","type":"Unit"},"value":{"form":"arrow","type":"UInt64"}}"#;
         let (operator, name, schema) = (OperatorId([id; 16]), name.to_owned(), schema.to_owned());
-        KeyedState { operator, name, schema, rows, bytes: 10 * rows, table }
+        KeyedState { operator, name, schema, rows, bytes: 10 * rows, table, runs: None }
     }
 
     pub(in super::super) fn file(path: &str) -> FileHandle {

@@ -34,6 +34,7 @@ fn graph(parallelism: u32, max_parallelism: u32, vertices: &[&[u8]]) -> JobGraph
             parallelism,
             max_parallelism,
             is_source: false,
+            is_non_parallel: false,
         })
         .collect();
     JobGraph { name: "job".to_owned(), vertices, edges: Vec::new(), config: Configuration::default() }

@@ -16,24 +16,35 @@ pub(super) fn is_temporary(name: &str) -> bool {
 
 /// Writes a file with its folders: first under another name, and under its own when it is on the disk.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    write_with(path, |file| file.write_all(bytes))
+}
+
+/// Like [`write`], with what `content` writes.
+pub(super) fn write_with<T>(path: &Path, content: impl FnOnce(&mut File) -> io::Result<T>) -> Result<T> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
         return Err(Error::input(format!("{} is not the path of a file", path.display())));
     };
     create_folder(folder).with_context(|| format!("making the folder {}", folder.display()))?;
     let temporary = folder.join(format!(".{name}-{:016x}{TEMPORARY_SUFFIX}", flott_env::random_u64()));
-    let written = write_synced(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
-    if let Err(error) = written {
-        // Leave the room to others if the disk is full. The first error is the one to report.
-        let _ = fs::remove_file(&temporary);
-        return Err(error.into());
+    let written = write_synced(&temporary, content).and_then(|value| fs::rename(&temporary, path).map(|()| value));
+    match written {
+        Ok(value) => {
+            sync_folder(folder)?;
+            Ok(value)
+        }
+        Err(error) => {
+            // Leave the room to others if the disk is full. The first error is the one to report.
+            let _ = fs::remove_file(&temporary);
+            Err(error.into())
+        }
     }
-    Ok(sync_folder(folder)?)
 }
 
-fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_synced<T>(path: &Path, content: impl FnOnce(&mut File) -> io::Result<T>) -> io::Result<T> {
     let mut file = File::options().write(true).create_new(true).open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
+    let value = content(&mut file)?;
+    file.sync_all()?;
+    Ok(value)
 }
 
 /// Creates a folder and those above it. The name of each is on the disk when this returns.

@@ -50,6 +50,31 @@ async fn files_come_back_as_they_were_written() {
     refused(store.get(&url(&folder, "a/b"), 10).await, ErrorKind::Input, &["a/b has", "the most that is read is 10"]);
 }
 
+#[tokio::test]
+async fn large_files_go_through_local_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::default();
+    let (source, target) = (folder.path().join("source"), folder.path().join("target"));
+    for length in [0, 3, 3 * PART_BYTES + 1] {
+        let content: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
+        fs::write(&source, &content).unwrap();
+        let handle = store.put_file(&url(&folder, "a//b"), &source).await.unwrap();
+        let same = store.put(&url(&folder, "c"), content.clone().into()).await.unwrap();
+        assert_eq!((handle.bytes, &handle.sha256, &handle.path), (same.bytes, &same.sha256, &url(&folder, "a/b")));
+        store.get_file(&handle, &target).await.unwrap();
+        assert!(fs::read(&target).unwrap() == content);
+    }
+    let handle = store.put(&url(&folder, "state"), Bytes::from_static(b"content")).await.unwrap();
+    alter(&folder.path().join("state"));
+    refused(store.get_file(&handle, &target).await, ErrorKind::Input, &["is damaged", &handle.sha256]);
+    truncate(&folder.path().join("state"));
+    refused(store.get_file(&handle, &target).await, ErrorKind::Input, &["is truncated"]);
+    fs::remove_file(folder.path().join("state")).unwrap();
+    refused(store.get_file(&handle, &target).await, ErrorKind::Input, &[&handle.path, "does not exist"]);
+    let nowhere = folder.path().join("none/target");
+    refused(store.get_file(&handle, &nowhere).await, ErrorKind::System, &["none/target"]);
+}
+
 #[test]
 fn plain_paths_name_the_same_files() {
     let folder = tempfile::tempdir().unwrap();

@@ -80,6 +80,10 @@ options! {
     /// `DELETE_ON_CANCELLATION` or `RETAIN_ON_CANCELLATION`.
     CHECKPOINT_RETENTION: Retention = "execution.checkpointing.externalized-checkpoint-retention", "NO_EXTERNALIZED_CHECKPOINTS", retention;
 
+    /// `hashmap`: keyed state is in memory, and what does not fit goes to local disk. `disk`: it counts on the disk from
+    /// the start, so that each checkpoint only has new files.
+    STATE_BACKEND: StateBackendType = "state.backend.type" | "state.backend", "hashmap", state_backend;
+
     /// Whether the workers that survive a failure go on with the state that they hold, so that only what was lost is
     /// started again and fetched. Flink's default is false.
     RECOVERY_FROM_LOCAL: bool = "execution.state-recovery.from-local", "true", boolean;
@@ -121,11 +125,15 @@ options! {
     TASKMANAGER_BIND_HOST: String = "taskmanager.bind-host", "127.0.0.1", text;
     /// The host that other workers reach this TaskManager's workers at; empty: its bind address.
     TASKMANAGER_HOST: String = "taskmanager.host", "", text;
+    /// How much memory keyed state may take in a TaskManager; its slots share it evenly. Empty: 40 % of the memory of the
+    /// machine, or of the container if that has less.
+    MANAGED_MEMORY: Option<u64> = "taskmanager.memory.managed.size", "", optional_bytes;
     /// How many bytes may wait in one channel between two subtasks.
     CHANNEL_BYTES: u64 = "taskmanager.network.memory.channel-size", "1mb", bytes_nonzero;
     /// Whether data between workers is compressed with LZ4.
     NETWORK_COMPRESSION: bool = "taskmanager.network.compression.enabled", "false", boolean;
-    /// The folder of a process for artifacts and temporary files; empty: the system's.
+    /// The folder of a process for artifacts, temporary files, and state that memory has no room for; empty: the
+    /// system's.
     IO_TMP_DIRS: String = "io.tmp.dirs", "", text;
 
     /// The host that the JobManager listens on for processes of the cluster.
@@ -168,6 +176,15 @@ pub enum SchedulerMode {
     Default,
     /// The slots that there are.
     Reactive,
+}
+
+/// Where keyed state is kept while a job runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StateBackendType {
+    /// In memory, until that is full.
+    HashMap,
+    /// On disk, with what is needed in memory.
+    Disk,
 }
 
 /// What becomes of the last checkpoint when a job ends.
@@ -240,6 +257,11 @@ fn bytes_nonzero(text: &str) -> Result<u64> {
     }
 }
 
+/// The empty text is none.
+fn optional_bytes(text: &str) -> Result<Option<u64>> {
+    if text.is_empty() { Ok(None) } else { bytes_nonzero(text).map(Some) }
+}
+
 fn boolean(text: &str) -> Result<bool> {
     match text.trim().to_ascii_lowercase().as_str() {
         "true" => Ok(true),
@@ -268,6 +290,17 @@ fn scheduler_mode(text: &str) -> Result<SchedulerMode> {
         "default" => Ok(SchedulerMode::Default),
         "reactive" => Ok(SchedulerMode::Reactive),
         _ => Err(Error::input(format!("'{text}' is not a scheduler mode: default or reactive"))),
+    }
+}
+
+fn state_backend(text: &str) -> Result<StateBackendType> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "hashmap" => Ok(StateBackendType::HashMap),
+        "disk" => Ok(StateBackendType::Disk),
+        name @ ("rocksdb" | "forst") => Err(Error::input(format!(
+            "there is no state backend '{name}' here: 'disk' does the same, and 'hashmap' uses the disk too when memory is full"
+        ))),
+        _ => Err(Error::input(format!("'{text}' is not a state backend: hashmap or disk"))),
     }
 }
 

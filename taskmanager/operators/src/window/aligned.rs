@@ -62,7 +62,7 @@ where
             options,
             extractor,
             counters: Arc::clone(&cx.counters),
-            table: KeyedTable::new("windows", cx.key_groups(), cx.max_parallelism),
+            table: cx.table("windows"),
             due: TimeIndex::default(),
             cleanup: TimeIndex::default(),
             keys: Vec::new(),
@@ -192,7 +192,11 @@ where
     }
 
     fn restored(&mut self) -> Result<()> {
-        let entries: Vec<_> = self.table.iter().map(|(key, window, _)| (stable_hash(key), *window)).collect();
+        let mut entries = Vec::new();
+        self.table.visit(|key, window, _| {
+            entries.push((stable_hash(key), *window));
+            Ok(())
+        })?;
         for (hash, window) in entries {
             self.index(hash, window);
         }

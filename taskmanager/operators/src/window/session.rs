@@ -4,6 +4,7 @@
 //! the length of the gap; sessions that overlap or touch become one. When time reaches the end of a
 //! session it gives its result; within the allowed lateness it can still grow and give another.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,7 +30,8 @@ pub struct Session<S> {
     state: S,
     has_fired: bool,
     /// The time at which the index has the session, if that is not its own [`next_time`](Session::next_time): a session
-    /// that grows keeps its place and is looked at too early once, instead of being noted with every record.
+    /// that grows keeps its place and is looked at too early once, instead of being noted with every record. It is
+    /// forgotten when the session goes to disk.
     #[serde(skip)]
     noted: Option<Timestamp>,
 }
@@ -88,7 +90,7 @@ where
             options,
             extractor,
             counters: Arc::clone(&cx.counters),
-            table: KeyedTable::new("sessions", cx.key_groups(), cx.max_parallelism),
+            table: cx.table("sessions"),
             due: TimeIndex::default(),
             keys: Vec::new(),
             late: LateRows::new(),
@@ -99,10 +101,16 @@ where
     /// Gives the results of the sessions that ended by `self.clock.now` and forgets those past their lateness.
     fn fire(&mut self, out: &mut Output<Out>) -> Result<()> {
         while let Some((time, hashes)) = self.due.pop_until(self.clock.now) {
-            for hash in hashes {
+            let mut seen = HashSet::new();
+            for hash in hashes.into_iter().filter(|hash| seen.insert(*hash)) {
+                let mut is_noted = false;
                 // Two keys may share a hash: each look takes the next key that is noted for this time.
                 while let Some(key) = self.noted_key(hash, time) {
+                    is_noted = true;
                     self.wake_key(hash, &key, time)?;
+                }
+                if !is_noted {
+                    self.note_again(hash, time);
                 }
                 if self.buffer.len() >= Batch::<Out>::ROWS_MAX {
                     out.push(&mut self.buffer)?;
@@ -112,11 +120,19 @@ where
         out.push(&mut self.buffer)
     }
 
-    fn noted_key(&self, hash: u64, time: Timestamp) -> Option<K> {
+    fn noted_key(&mut self, hash: u64, time: Timestamp) -> Option<K> {
         let mut keys = self.table.find_by_hash(hash, &());
         let options = &self.options;
         keys.find(|(_, sessions)| sessions.iter().any(|session| session.noted_time(options) <= time))
             .map(|(key, _)| key.clone())
+    }
+
+    /// Sessions that were on disk in the meantime have forgotten where they are noted: they are, for when they are due.
+    fn note_again(&mut self, hash: u64, time: Timestamp) {
+        for (_, sessions) in self.table.find_by_hash(hash, &()) {
+            let next = sessions.iter().map(|session| session.next_time(&self.options)).filter(|next| *next > time);
+            next.for_each(|next| self.due.insert(next, hash));
+        }
     }
 
     /// Does what is due at `time` for the sessions that are noted for it, and notes when to look at them next.
@@ -228,11 +244,12 @@ where
     }
 
     fn restored(&mut self) -> Result<()> {
-        for (key, (), sessions) in self.table.iter() {
+        let Self { table, due, options, .. } = self;
+        table.visit(|key, (), sessions| {
             let hash = stable_hash(key);
-            sessions.iter().for_each(|session| self.due.insert(session.next_time(&self.options), hash));
-        }
-        Ok(())
+            sessions.iter().for_each(|session| due.insert(session.next_time(options), hash));
+            Ok(())
+        })
     }
 
     fn on_watermark(&mut self, watermark: Timestamp, out: &mut Output<Out>) -> Result<()> {

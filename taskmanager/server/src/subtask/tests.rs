@@ -7,13 +7,15 @@ use flott_core::Batch;
 use flott_core::config::Configuration;
 use flott_core::hash::stable_hash;
 use flott_core::ids::{JobId, OperatorId, SubtaskId};
-use flott_core::key_group::{group_of, owner_of};
+use flott_core::key_group::{KeyGroupRange, group_of, owner_of};
 use flott_graph::Partitioning;
 use flott_network::{Element, Payload, Receiver, Signal, local_channel};
 use flott_operators::Push;
 use flott_operators::exchange::{ChannelWriter, HashRows};
 use flott_operators::snapshot::ChannelContents;
 use flott_operators::task::{InputHead, PayloadCodec};
+use flott_state::StateBackend;
+use flott_state::cold::{ColdOptions, ColdStore};
 use tokio::runtime::{Builder, Runtime};
 
 use super::*;
@@ -131,6 +133,7 @@ fn subtask(
         waker: Waker::new(|| {}),
         woken: Arc::default(),
         splits: Arc::default(),
+        state: StateBackend::default(),
     };
     let head = Head::Input(Box::new(InputHead::new(chain, Arc::clone(&cx.counters))));
     let inputs = vec![ChannelInput { sender: OperatorId([9; 16]), is_keyed, channels: 1 }];
@@ -233,4 +236,43 @@ fn an_unaligned_snapshot_that_is_given_up_is_not_reported() {
     assert_eq!(checkpoints(&mut job.upstream), [2]);
     assert_eq!(checkpoints(&mut job.downstream[0].0).last(), Some(&2));
     assert_eq!(job.rows(), (0..3100).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_checkpoint_shares_files_of_complete_checkpoints_only() {
+    let disk = tempfile::tempdir().unwrap();
+    let mut store = ColdStore::open(&disk.path().join("state"), ColdOptions::default()).unwrap();
+    let mut add_run = || {
+        let mut run = store.new_run(1).unwrap();
+        run.push(0, 1, b"key", Some(b"value")).unwrap();
+        store.add_run(run).unwrap();
+        let range = KeyGroupRange { start: 0, end: 1 };
+        vec![StateRuns { operator: OperatorId([1; 16]), name: "s".to_owned(), range, pinned: store.pin() }]
+    };
+    let file = |path: &str| FileHandle { path: path.to_owned(), bytes: 1, sha256: String::new() };
+    let run = |id: u64, path: &str| ((OperatorId([1; 16]), "s".to_owned(), id), file(path));
+    let mut shared = SharedRuns::default();
+    let taken = |shared: &mut SharedRuns, checkpoint, states: &[StateRuns]| -> Vec<String> {
+        shared.taken(checkpoint, states).into_values().map(|file| file.path).collect()
+    };
+
+    assert!(taken(&mut shared, 1, &add_run()).is_empty());
+    shared.pending = Some((1, vec![run(0, "chk-1/0")]));
+    shared.completed(1);
+    // The second fails, the third has its run too, and writes it again.
+    let second = add_run();
+    assert_eq!(taken(&mut shared, 2, &second), ["chk-1/0"]);
+    assert_eq!(taken(&mut shared, 3, &second), ["chk-1/0"]);
+    // Its completion comes after the fourth was taken without its file, which may go with it then.
+    shared.pending = Some((3, vec![run(0, "chk-1/0"), run(1, "chk-3/1")]));
+    assert_eq!(taken(&mut shared, 4, &second), ["chk-1/0"]);
+    shared.completed(3);
+    assert_eq!(taken(&mut shared, 5, &second), ["chk-1/0"]);
+    shared.pending = Some((5, vec![run(0, "chk-1/0"), run(1, "chk-5/1")]));
+    shared.completed(5);
+    let third = add_run();
+    assert_eq!(taken(&mut shared, 6, &third), ["chk-1/0", "chk-5/1"]);
+    // What a checkpoint does without is not shared again.
+    assert!(taken(&mut shared, 7, &[]).is_empty());
+    assert!(taken(&mut shared, 8, &third).is_empty());
 }

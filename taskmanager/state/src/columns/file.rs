@@ -1,7 +1,8 @@
 //! A table in a Parquet file.
 
+use std::io::Write;
+
 use arrow::array::RecordBatch;
-use bytes::Bytes;
 use flott_core::key_group::KeyGroup;
 use flott_core::{Error, Result};
 use parquet::arrow::ArrowWriter;
@@ -9,6 +10,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::reader::ChunkReader;
 use parquet::schema::types::ColumnPath;
 
 use super::StateColumns;
@@ -33,9 +35,39 @@ pub fn write_table<'a>(
 /// Like [`write_table`], with row groups of at most this many rows.
 pub(super) fn write_row_groups<'a>(
     columns: &dyn StateColumns,
-    sections: impl Iterator<Item = (KeyGroup, u64, &'a [u8])>,
+    mut sections: impl Iterator<Item = (KeyGroup, u64, &'a [u8])>,
     rows_max: usize,
 ) -> Result<(u64, Vec<u8>)> {
+    write(
+        columns,
+        Vec::new(),
+        |visit| sections.try_for_each(|(group, entries, body)| visit(group, entries, body)),
+        rows_max,
+    )
+}
+
+/// Takes key group, number of entries, and entries of a section.
+pub type SectionVisitor<'a> = &'a mut dyn FnMut(KeyGroup, u64, &[u8]) -> Result<()>;
+
+/// Like [`write_table`], for state that is larger than memory: the file goes into `out`, which is given back, and the
+/// sections are those that `sections` gives to its visitor, each of which may be a part of its key group.
+///
+/// # Errors
+/// Those of [`write_table`] and of `sections`, and `out` cannot be written.
+pub fn write_table_to<W: Write + Send>(
+    columns: &dyn StateColumns,
+    out: W,
+    sections: impl FnOnce(SectionVisitor<'_>) -> Result<()>,
+) -> Result<(u64, W)> {
+    write(columns, out, sections, ROW_GROUP_ROWS_MAX)
+}
+
+fn write<W: Write + Send>(
+    columns: &dyn StateColumns,
+    out: W,
+    sections: impl FnOnce(SectionVisitor<'_>) -> Result<()>,
+    rows_max: usize,
+) -> Result<(u64, W)> {
     let properties = WriterProperties::builder()
         .set_compression(Compression::LZ4_RAW)
         // State has few repetitions that are worth looking for, and nobody looks for its values by their order, but
@@ -48,20 +80,20 @@ pub(super) fn write_row_groups<'a>(
         .set_max_row_group_bytes(Some(ROW_GROUP_BYTES_MAX))
         .build();
     let failed = |error: ParquetError| Error::system(format!("writing Parquet: {error}"));
-    let mut writer = ArrowWriter::try_new(Vec::new(), columns.arrow_schema(), Some(properties)).map_err(failed)?;
+    let mut writer = ArrowWriter::try_new(out, columns.arrow_schema(), Some(properties)).map_err(failed)?;
     let mut rows = 0;
-    for (group, entries, body) in sections {
-        columns.batches(group, entries, body, &mut |batch| writer.write(&batch).map_err(failed))?;
+    sections(&mut |group, entries, body| {
         rows += entries;
-    }
+        columns.batches(group, entries, body, &mut |batch| writer.write(&batch).map_err(failed))
+    })?;
     Ok((rows, writer.into_inner().map_err(failed)?))
 }
 
-/// The rows of a file, in batches.
+/// The rows of a file, which may be in memory or not, in batches.
 ///
 /// # Errors
 /// The file is no Parquet file, or damaged; what is wrong inside is found on the way.
-pub fn read_table(file: Bytes) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
+pub fn read_table(file: impl ChunkReader + 'static) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
     let reader = ParquetRecordBatchReaderBuilder::try_new(file)
         .and_then(|builder| builder.with_batch_size(ROWS_MAX).build())
         .map_err(|error| Error::input(format!("not a Parquet file, or a damaged one: {error}")))?;

@@ -4,13 +4,14 @@ use flott_core::codec;
 use flott_core::key_group::KeyGroup;
 use flott_core::{Data, Error, Result};
 
+use super::cold::ColdPart;
 use super::undo::{self, Undo};
 use super::{Entry, Group, Namespace, PERSISTED, WRITTEN};
 use crate::snapshot::{SectionKind, SnapshotMode, SnapshotWriter};
 
 /// What a group still has to write for the snapshot under way.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Frozen {
+pub(super) enum Frozen {
     Nothing,
     Changes,
     Everything,
@@ -21,8 +22,8 @@ pub(super) struct Changes<K, N> {
     is_tracked: bool,
     dirty: Vec<u64>,
     removed: Vec<(K, N)>,
-    frozen: Frozen,
-    frozen_dirty: Vec<u64>,
+    pub(super) frozen: Frozen,
+    pub(super) frozen_dirty: Vec<u64>,
     frozen_removed: Vec<(K, N)>,
     /// The next to be written of `frozen_dirty`, or of the table's buckets.
     position: usize,
@@ -30,6 +31,9 @@ pub(super) struct Changes<K, N> {
     written: Vec<u8>,
     written_entries: u64,
     pub(super) undo: Undo,
+    /// What a table that is on disk too has to remember. Then it has neither removals nor an undo log, and what a snapshot
+    /// writes of it is a matter of `flush`.
+    pub(super) cold: Option<Box<ColdPart<K, N>>>,
 }
 
 impl<K, N> Default for Changes<K, N> {
@@ -45,6 +49,7 @@ impl<K, N> Default for Changes<K, N> {
             written: Vec::new(),
             written_entries: 0,
             undo: Undo::default(),
+            cold: None,
         }
     }
 }
@@ -53,6 +58,30 @@ impl<K, N> Changes<K, N> {
     /// Changes are noted from here on: what the group has now is in a checkpoint that a later snapshot can build on.
     pub(super) fn track(&mut self) {
         self.is_tracked = true;
+    }
+
+    /// The next snapshot looks at all entries.
+    pub(super) fn untrack(&mut self) {
+        self.is_tracked = false;
+        self.dirty = Vec::new();
+        self.removed = Vec::new();
+    }
+
+    /// The table goes to disk, where nothing of the group is.
+    pub(super) fn go_cold(&mut self) {
+        self.untrack();
+        self.undo.give_up();
+        self.cold = Some(Box::default());
+    }
+
+    /// Bytes in memory, without what keys hold on the heap.
+    pub(super) fn bytes(&self) -> usize {
+        let cold = self.cold.as_ref().map_or(0, |part| {
+            let tombstones = part.tombstones.allocation_size() + part.frozen_tombstones.allocation_size();
+            tombstones + part.saved_bytes + part.plan.as_ref().map_or(0, |plan| plan.capacity() * 8)
+        });
+        let hashes = self.dirty.capacity() + self.frozen_dirty.capacity();
+        self.undo.bytes() + hashes * 8 + self.removed.capacity() * size_of::<(K, N)>() + cold
     }
 
     /// Whether nothing is noted.
@@ -71,16 +100,19 @@ impl<K, N> Changes<K, N> {
     /// When the lists of changes outgrow the table, a base is cheaper than they are.
     pub(super) fn limit(&mut self, table_len: usize) {
         if self.is_tracked && self.dirty.len() + self.removed.len() > 2 * table_len + 4096 {
-            self.is_tracked = false;
-            self.dirty = Vec::new();
-            self.removed = Vec::new();
+            self.untrack();
         }
     }
 
     /// Starts a snapshot.
     pub(super) fn freeze(&mut self, mode: SnapshotMode) {
         let (dirty, removed) = (std::mem::take(&mut self.dirty), std::mem::take(&mut self.removed));
-        if mode == SnapshotMode::Incremental && self.is_tracked {
+        if let Some(part) = &mut self.cold {
+            // Whatever the mode, it is the files that there are, and a new one.
+            self.frozen = if self.is_tracked { Frozen::Changes } else { Frozen::Everything };
+            self.frozen_dirty = dirty;
+            part.frozen_tombstones = std::mem::take(&mut part.tombstones);
+        } else if mode == SnapshotMode::Incremental && self.is_tracked {
             self.frozen = Frozen::Changes;
             self.frozen_dirty = dirty;
             self.frozen_removed = removed;
@@ -91,7 +123,7 @@ impl<K, N> Changes<K, N> {
     }
 }
 
-impl<K: Data, N: Namespace> Changes<K, N> {
+impl<K: Data + Eq, N: Namespace> Changes<K, N> {
     /// Notes the first change of an entry since the last freeze; `epoch` is the current one.
     #[inline(never)]
     pub(super) fn first_change<V: Data>(
@@ -103,6 +135,7 @@ impl<K: Data, N: Namespace> Changes<K, N> {
     ) {
         self.save(entry, epoch, error);
         self.undo.note(entry, undo::CHANGED);
+        self.forget_clean(entry);
         entry.epoch = epoch | PERSISTED;
         if self.is_tracked {
             self.dirty.push(hash);
@@ -116,13 +149,35 @@ impl<K: Data, N: Namespace> Changes<K, N> {
             self.save(entry, epoch, error);
             self.undo.note(entry, undo::REMOVED);
         }
-        if self.is_tracked && (is_first_change || entry.is_persisted()) {
-            self.removed.push((entry.key.clone(), entry.namespace.clone()));
+        self.forget_clean(entry);
+        let is_known = is_first_change || entry.is_persisted();
+        match &mut self.cold {
+            Some(part) if is_known => part.bury(entry.hash(), &entry.key, &entry.namespace),
+            None if is_known && self.is_tracked => self.removed.push((entry.key.clone(), entry.namespace.clone())),
+            _ => {}
+        }
+    }
+
+    /// An entry changes or goes.
+    fn forget_clean<V: Data>(&mut self, entry: &Entry<K, N, V>) {
+        if entry.is_clean()
+            && let Some(part) = &mut self.cold
+        {
+            part.clean = part.clean.saturating_sub(1);
         }
     }
 
     /// Writes an entry of an older epoch that the snapshot under way still needs, before it changes or goes.
     fn save<V: Data>(&mut self, entry: &Entry<K, N, V>, epoch: u32, error: &mut Option<Error>) {
+        if let Some(part) = &mut self.cold {
+            if self.frozen != Frozen::Nothing
+                && !entry.is_clean()
+                && let Err(failure) = part.save(entry)
+            {
+                error.get_or_insert(failure);
+            }
+            return;
+        }
         let is_needed = match self.frozen {
             Frozen::Nothing => false,
             Frozen::Everything => !entry.is_written(),

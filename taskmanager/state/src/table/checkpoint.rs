@@ -13,7 +13,10 @@ use flott_core::{Data, Error, Result};
 use super::changes::Changes;
 use super::{Entry, Group, KeyedTable, Namespace, PERSISTED};
 use crate::columns::{StateColumns, columns_of, group_column, read_rows};
-use crate::snapshot::{Checkpointed, Freeze, GroupState, Section, SectionKind, SnapshotWriter};
+use crate::snapshot::{Checkpointed, Freeze, GroupState, LocalRun, Section, SectionKind, SnapshotWriter};
+
+/// After how many restored entries a table looks whether they take too much memory.
+const RESTORED_PER_LOOK: u64 = 4096;
 
 impl<K: Data + Eq, N: Namespace, V: Data> KeyedTable<K, N, V> {
     /// The index of a key group that it owns.
@@ -24,6 +27,33 @@ impl<K: Data + Eq, N: Namespace, V: Data> KeyedTable<K, N, V> {
     fn groups(&mut self) -> impl Iterator<Item = (&mut Group<K, N, V>, &mut Changes<K, N>)> {
         self.tables.iter_mut().zip(&mut self.changes)
     }
+
+    /// Whether a snapshot is under way.
+    pub(super) fn is_draining(&self) -> bool {
+        self.draining < self.tables.len()
+    }
+
+    /// What entries take: their tables, and what they hold on the heap.
+    pub(super) fn entry_bytes(&self) -> u64 {
+        let tables: usize = self.tables.iter().map(Group::<K, N, V>::allocation_size).sum();
+        tables as u64 + self.heap.bytes(self.tables.iter().map(Group::<K, N, V>::len).sum())
+    }
+
+    /// What else the table takes.
+    pub(super) fn other_bytes(&self) -> u64 {
+        let changes: usize = self.changes.iter().map(Changes::bytes).sum();
+        changes as u64 + self.cold.as_ref().map_or(0, |cold| cold.store.memory_bytes())
+    }
+
+    /// Adds an entry that was saved. State that is larger than memory is restored too.
+    fn restore_entry(&mut self, index: usize, key: K, namespace: N, value: V) -> Result<()> {
+        self.add_restored(index, Entry { epoch: PERSISTED, key, namespace, value });
+        self.restored += 1;
+        if self.restored.is_multiple_of(RESTORED_PER_LOOK) {
+            while self.keep_to_budget()? {}
+        }
+        Ok(())
+    }
 }
 
 impl<K: Data + Eq, N: Namespace, V: Data> Checkpointed for KeyedTable<K, N, V> {
@@ -33,12 +63,15 @@ impl<K: Data + Eq, N: Namespace, V: Data> Checkpointed for KeyedTable<K, N, V> {
 
     fn freeze(&mut self, freeze: Freeze) {
         debug_assert_eq!(self.draining, self.tables.len(), "the snapshot before must be drained");
-        self.epoch += 1;
+        if let Err(error) = self.end_spill() {
+            self.error.get_or_insert(error);
+        }
+        self.end_epoch();
         self.draining = 0;
-        let epoch = self.epoch;
+        let (epoch, is_rewindable) = (self.epoch, freeze.is_rewindable && self.cold.is_none());
         for (table, changes) in self.groups() {
             changes.freeze(freeze.mode);
-            if freeze.is_rewindable {
+            if is_rewindable {
                 changes.undo.start(freeze.checkpoint, epoch, table.len());
             } else {
                 // Behind a gap nothing can be reached.
@@ -50,6 +83,9 @@ impl<K: Data + Eq, N: Namespace, V: Data> Checkpointed for KeyedTable<K, N, V> {
     fn drain(&mut self, entries_max: usize, out: &mut SnapshotWriter) -> Result<bool> {
         if let Some(error) = self.error.take() {
             return Err(error);
+        }
+        if self.cold.is_some() {
+            return self.flush(entries_max, out);
         }
         let mut budget = entries_max.max(1);
         while self.draining < self.tables.len() {
@@ -72,28 +108,35 @@ impl<K: Data + Eq, N: Namespace, V: Data> Checkpointed for KeyedTable<K, N, V> {
         self.groups().for_each(|(_, changes)| changes.undo.confirm(checkpoint));
     }
 
+    fn maintain(&mut self) -> Result<bool> {
+        self.keep_to_budget()
+    }
+
     fn restore(&mut self, section: &Section<'_>) -> Result<()> {
         let index = self.index_of(section.group);
-        let table = &mut self.tables[index];
         if section.kind == SectionKind::Base {
-            table.clear();
+            self.end_spill()?;
+            self.tables[index].clear();
+            if let Some(cold) = &mut self.cold {
+                cold.store.drop_group(section.group);
+                self.changes[index].forget_disk();
+            }
         }
         let mut body = Decoder::new(section.body);
         for _ in 0..section.entries {
             let is_removal: bool = body.read()?;
             let (key, namespace): (K, N) = (body.read()?, body.read()?);
             if is_removal {
-                let hash = namespace.mix(stable_hash(&key));
-                if let Ok(entry) = table.find_entry(hash, |entry| entry.key == key && entry.namespace == namespace) {
-                    entry.remove();
-                }
+                self.remove_restored(index, &key, &namespace);
             } else {
-                Entry { epoch: PERSISTED, key, namespace, value: body.read()? }.put_into(table);
+                self.restore_entry(index, key, namespace, body.read()?)?;
             }
         }
         if body.is_empty() {
-            // What was restored is the base that later changes build on.
-            self.changes[index].track();
+            if self.cold.is_none() {
+                // What was restored is the base that later changes build on.
+                self.changes[index].track();
+            }
             return Ok(());
         }
         Err(Error::system(format!(
@@ -102,6 +145,33 @@ impl<K: Data + Eq, N: Namespace, V: Data> Checkpointed for KeyedTable<K, N, V> {
             section.group,
             body.remaining()
         )))
+    }
+
+    fn restore_runs(&mut self, runs: &[LocalRun], is_wanted: &dyn Fn(KeyGroup) -> bool) -> Result<Vec<u64>> {
+        self.end_spill()?;
+        if !self.go_cold()? {
+            return Err(Error::input(format!(
+                "state '{}' was larger than memory when the checkpoint was taken, and there is no directory for it here: set 'io.tmp.dirs'",
+                self.name
+            )));
+        }
+        let range = self.range;
+        let is_mine = |group: &KeyGroup| range.contains(*group) && is_wanted(*group);
+        let groups = 0..self.max_parallelism as KeyGroup;
+        let others: Vec<KeyGroup> = groups.clone().filter(|group| !is_mine(group)).collect();
+        let Some(cold) = &mut self.cold else { return Ok(Vec::new()) };
+        for group in groups.filter(is_mine) {
+            cold.store.drop_group(group);
+        }
+        let entries = cold.store.entries();
+        let mut ids = Vec::with_capacity(runs.len());
+        for run in runs {
+            let dropped = [&others[..], &run.dropped[..]].concat();
+            ids.push(cold.store.adopt_run(&run.path, &dropped)?);
+        }
+        cold.entries += cold.store.entries().saturating_sub(entries);
+        cold.owe_merging(cold.store.disk_bytes());
+        Ok(ids)
     }
 
     /// The groups stay untracked: no snapshot can build on a table of a savepoint, so the next one has all of it.
@@ -122,13 +192,15 @@ impl<K: Data + Eq, N: Namespace, V: Data> Checkpointed for KeyedTable<K, N, V> {
                     self.name
                 )));
             }
-            let index = self.index_of(group);
-            Entry { epoch: PERSISTED, key, namespace, value }.put_into(&mut self.tables[index]);
+            self.restore_entry(self.index_of(group), key, namespace, value)?;
         }
         Ok(())
     }
 
     fn rewindable_from(&mut self, checkpoint: CheckpointId) {
+        if self.cold.is_some() {
+            return;
+        }
         let epoch = self.epoch;
         for (table, changes) in self.groups() {
             debug_assert!(changes.is_clean(), "something changed since the restore");
@@ -137,14 +209,17 @@ impl<K: Data + Eq, N: Namespace, V: Data> Checkpointed for KeyedTable<K, N, V> {
         }
     }
 
-    /// A snapshot under way is dropped.
+    /// A snapshot under way is dropped. A table that is on disk too gives nothing away: the files of the checkpoint are on
+    /// this machine, and whoever takes over reads them.
     fn release(&mut self, checkpoint: CheckpointId) -> Vec<(KeyGroup, GroupState)> {
         self.draining = self.tables.len();
         self.error = None;
+        self.cold = None;
         let start = self.range.start as KeyGroup;
         let mut released = Vec::new();
         for (group, (table, changes)) in (start..).zip(self.groups()) {
             let (table, changes) = (std::mem::take(table), std::mem::take(changes));
+            // A cold group has no log.
             if let Some(entries) = changes.undo.rewind(table, checkpoint) {
                 released.push((group, Box::new(entries) as GroupState));
             }
@@ -162,10 +237,15 @@ impl<K: Data + Eq, N: Namespace, V: Data> Checkpointed for KeyedTable<K, N, V> {
                 self.name
             ))
         })?;
+        self.end_spill()?;
         let index = self.index_of(group);
         self.tables[index] = *entries;
         self.changes[index] = Changes::default();
-        self.changes[index].track();
+        if self.cold.is_some() {
+            self.changes[index].go_cold();
+        } else {
+            self.changes[index].track();
+        }
         Ok(())
     }
 
@@ -182,8 +262,10 @@ impl<K: Data + Eq, N: Namespace, V: Data> Checkpointed for KeyedTable<K, N, V> {
     }
 
     fn bytes(&self) -> u64 {
-        let entries: usize = self.tables.iter().map(Group::<K, N, V>::capacity).sum();
-        let undo: usize = self.changes.iter().map(|changes| changes.undo.bytes()).sum();
-        (entries * (size_of::<Entry<K, N, V>>() + 1) + undo) as u64
+        self.entry_bytes() + self.other_bytes()
+    }
+
+    fn disk_bytes(&self) -> u64 {
+        self.cold.as_ref().map_or(0, |cold| cold.store.disk_bytes())
     }
 }

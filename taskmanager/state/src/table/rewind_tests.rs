@@ -9,6 +9,7 @@ use flott_core::key_group::{owner_of, range_of};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
+use super::testing::{Bed, Kind, Part, kind, restore};
 use super::*;
 use crate::columns::{read_table, write_table};
 use crate::snapshot::{Checkpointed, Freeze, SnapshotMode, SnapshotReader, SnapshotWriter};
@@ -19,7 +20,7 @@ type Table = KeyedTable<u16, i64, u32>;
 type Content = BTreeMap<(u16, i64), u32>;
 
 fn tables(parallelism: u32) -> Vec<Table> {
-    (0..parallelism).map(|index| KeyedTable::new("t", range_of(parallelism, index, GROUPS), GROUPS)).collect()
+    Bed::new(Kind::Memory).tables(parallelism, GROUPS)
 }
 
 fn group(key: u16) -> KeyGroup {
@@ -27,21 +28,15 @@ fn group(key: u16) -> KeyGroup {
 }
 
 fn content(tables: &[Table]) -> Content {
-    let entries = tables.iter().flat_map(|table| table.iter());
-    entries.map(|(key, namespace, value)| ((*key, *namespace), *value)).collect()
-}
-
-/// Restores all key groups but those in `adopted`.
-fn restore(files: &[Vec<u8>], tables: &mut [Table], adopted: &BTreeSet<KeyGroup>) {
-    for file in files {
-        let mut reader = SnapshotReader::new(file).unwrap();
-        while let Some(section) = reader.next_section().unwrap() {
-            if !adopted.contains(&section.group) {
-                let owner = tables.iter_mut().find(|table| table.owns(section.group)).unwrap();
-                owner.restore(&section).unwrap();
-            }
-        }
+    let mut content = Content::new();
+    for table in tables {
+        let visit = |key: &u16, namespace: &i64, value: &u32| {
+            assert_eq!(content.insert((*key, *namespace), *value), None, "shown twice");
+            Ok(())
+        };
+        table.visit(visit).unwrap();
     }
+    content
 }
 
 #[derive(Clone, Debug)]
@@ -51,6 +46,7 @@ enum Step {
     Remove(u16, i64),
     TakeByHash(u16, i64),
     TakeAll,
+    Maintain(usize),
     Freeze(SnapshotMode, bool),
     Drain(usize),
     Confirm(Index),
@@ -70,6 +66,7 @@ fn step() -> impl Strategy<Value = Step> {
         6 => (key.clone(), namespace.clone()).prop_map(|(k, n)| Step::Remove(k, n)),
         1 => (key, namespace).prop_map(|(k, n)| Step::TakeByHash(k, n)),
         1 => Just(Step::TakeAll),
+        3 => (1_usize..20).prop_map(Step::Maintain),
         4 => (mode, prop::bool::weighted(0.9)).prop_map(|(mode, is_rewindable)| Step::Freeze(mode, is_rewindable)),
         5 => (1_usize..6).prop_map(Step::Drain),
         1 => any::<Index>().prop_map(Step::Confirm),
@@ -90,9 +87,10 @@ struct Saved {
 
 /// The subtasks of an operator through its generations.
 struct Job {
+    bed: Bed,
     tables: Vec<Table>,
     content: Content,
-    files: Vec<Vec<u8>>,
+    files: Vec<Part>,
     last: CheckpointId,
     pending: Option<(Vec<SnapshotWriter>, Saved)>,
     /// The checkpoints that a generation may start from.
@@ -102,9 +100,11 @@ struct Job {
 }
 
 impl Job {
-    fn new() -> Self {
+    fn new(kind: Kind) -> Self {
+        let bed = Bed::new(kind);
         Self {
-            tables: tables(2),
+            tables: bed.tables(2, GROUPS),
+            bed,
             content: Content::new(),
             files: Vec::new(),
             last: 0,
@@ -131,8 +131,17 @@ impl Job {
                 known.clear();
             }
         }
+        self.forget_cold();
         let writers = self.tables.iter().map(|_| SnapshotWriter::default()).collect();
         self.pending = Some((writers, Saved { checkpoint: self.last, content: self.content.clone(), files: 0 }));
+    }
+
+    /// Tables that have gone to disk are not taken back in memory.
+    fn forget_cold(&mut self) {
+        for table in self.tables.iter().filter(|table| table.cold.is_some()) {
+            let groups = table.range.start as usize..table.range.end as usize;
+            self.known[groups].iter_mut().for_each(BTreeSet::clear);
+        }
     }
 
     /// Whether there is nothing left to drain.
@@ -143,8 +152,8 @@ impl Job {
             is_done &= table.drain(entries_max, writer).unwrap();
         }
         if is_done && let Some((writers, saved)) = self.pending.take() {
-            self.files.extend(writers.into_iter().map(SnapshotWriter::into_bytes));
-            let mut restored = tables(1);
+            self.files.extend(writers.into_iter().map(Part::of));
+            let mut restored: Vec<Table> = self.bed.tables(1, GROUPS);
             restore(&self.files, &mut restored, &BTreeSet::new());
             assert_eq!(content(&restored), saved.content);
             self.saved.push(Saved { files: self.files.len(), ..saved });
@@ -180,7 +189,7 @@ impl Job {
 
         // A table that was released is as good as a new one.
         if parallelism as usize != self.tables.len() {
-            self.tables = tables(parallelism);
+            self.tables = self.bed.tables(parallelism, GROUPS);
         }
         for (group, entries) in released {
             let owner = self.tables.iter_mut().find(|table| table.owns(group)).unwrap();
@@ -198,6 +207,7 @@ impl Job {
         if is_rewindable {
             self.tables.iter_mut().for_each(|table| table.rewindable_from(saved.checkpoint));
             self.known.iter_mut().for_each(|known| _ = known.insert(saved.checkpoint));
+            self.forget_cold();
         }
         self.content = saved.content.clone();
         self.saved = vec![saved];
@@ -234,6 +244,12 @@ impl Job {
                 }
                 self.content.clear();
             }
+            Step::Maintain(calls) => {
+                for _ in 0..calls {
+                    self.tables.iter_mut().for_each(|table| _ = table.maintain().unwrap());
+                }
+                self.forget_cold();
+            }
             Step::Freeze(mode, is_rewindable) => self.freeze(mode, is_rewindable),
             Step::Drain(entries_max) => _ = self.drain(entries_max),
             Step::Confirm(which) => self.confirm(which),
@@ -254,11 +270,16 @@ impl Job {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(192))]
+
     /// Every key group that is released is as it was at the checkpoint; it is released exactly if its log goes
     /// back that far; and what comes after it, another checkpoint or another way back, knows no difference.
     #[test]
-    fn what_is_released_is_the_state_at_the_checkpoint(steps in prop::collection::vec(step(), 1..250)) {
-        let mut job = Job::new();
+    fn what_is_released_is_the_state_at_the_checkpoint(
+        kind in kind(),
+        steps in prop::collection::vec(step(), 1..250),
+    ) {
+        let mut job = Job::new(kind);
         for step in steps {
             job.step(step);
         }
@@ -411,7 +432,7 @@ fn rows_of_a_savepoint_are_restored_by_key_group() {
     let mut writer = SnapshotWriter::default();
     while !new[0].drain(100, &mut writer).unwrap() {}
     let mut again = tables(3);
-    restore(&[writer.into_bytes()], &mut again, &BTreeSet::new());
+    restore(&[Part::of(writer)], &mut again, &BTreeSet::new());
     assert_eq!(content(&again[..1]), content(&new[..1]));
 }
 

@@ -1,0 +1,76 @@
+//! The pages of docs/ whose commands run as they are written do.
+
+use std::fs;
+use std::process::Command;
+use std::time::Duration;
+
+use flott_e2e::{binary, free_port, repository, run_command};
+
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Commands go to the page's own cluster, on ports of its own.
+const PROLOGUE: &str = r#"
+set -eu -o pipefail
+flott() {
+  case $1 in
+    run|rescale|savepoint|checkpoint|upgrade|cancel|stop|list|info) command flott "$1" -m "127.0.0.1:$REST_PORT" "${@:2}" ;;
+    cluster) command flott "$@" $([ "$2" = start ] && echo "-D rest.port=$REST_PORT -D jobmanager.rpc.port=$RPC_PORT") ;;
+    *) command flott "$@" ;;
+  esac
+}
+"#;
+
+/// The lines of all `sh` blocks of a page, without those that build and install.
+fn commands(page: &str) -> String {
+    let text = fs::read_to_string(repository().join("docs").join(page)).expect("the page");
+    let mut is_shell = false;
+    let mut script = String::new();
+    for line in text.lines() {
+        match line.trim() {
+            "```sh" => is_shell = true,
+            "```" => is_shell = false,
+            other
+                if is_shell && !["cargo ", "PATH=", "scripts/setup.sh"].iter().any(|skip| other.starts_with(skip)) =>
+            {
+                script.push_str(line);
+                script.push('\n');
+            }
+            _ => {}
+        }
+    }
+    assert!(script.contains("flott cluster start"), "{page} starts a cluster");
+    script
+}
+
+/// Runs a page in a folder of its own; everything that it started ends with it.
+fn run(page: &str) -> String {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let cluster = dir.path().join("flott-docs");
+    let bins = binary("flott").parent().expect("a program lies in a folder").to_owned();
+    let script = commands(page)
+        .replace("/tmp/flott-docs", cluster.to_str().expect("its name is UTF-8"))
+        .replace("target/debug", bins.to_str().expect("its name is UTF-8"));
+    let path = format!("{}:{}", bins.display(), std::env::var("PATH").unwrap_or_default());
+    let mut command = Command::new("bash");
+    command.args(["-c", &format!("{PROLOGUE}{script}")]).current_dir(repository()).env("PATH", path);
+    command.env("REST_PORT", free_port().to_string()).env("RPC_PORT", free_port().to_string());
+    let output = run_command(&mut command, TIMEOUT);
+    if output.code != Some(0) {
+        let _ = Command::new(binary("flott")).args(["cluster", "stop", "--dir"]).arg(&cluster).output();
+    }
+    output.succeeded().text()
+}
+
+#[test]
+fn the_page_on_rescaling_runs() {
+    let output = run("rescaling.md");
+    assert!(output.contains("\"upperBound\""), "{output}");
+}
+
+#[test]
+fn the_page_on_state_runs() {
+    let output = run("state.md");
+    for expected in ["total_cents", "migrated", "balance_cents"] {
+        assert!(output.contains(expected), "no '{expected}' in {output}");
+    }
+}
