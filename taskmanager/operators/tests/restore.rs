@@ -73,9 +73,11 @@ fn context(io: &tokio::runtime::Handle, state: StateBackend) -> TaskContext {
     }
 }
 
+type Make<In> = Box<dyn Fn(&StateBackend, Log) -> Box<dyn Push<In>>>;
+
 /// An operator that can be replaced by one restored from its snapshots.
 struct Bed<In> {
-    make: Box<dyn Fn(&StateBackend, Log) -> Box<dyn Push<In>>>,
+    make: Make<In>,
     state: StateBackend,
     disk: Option<TempDir>,
     log: Log,

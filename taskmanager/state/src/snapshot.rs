@@ -146,13 +146,16 @@ pub struct StateRuns {
     pub pinned: Pinned,
 }
 
+/// Visits key group, number of entries and entries of sections.
+pub type SectionVisitor<'a> = &'a mut dyn FnMut(KeyGroup, u64, &[u8]) -> Result<()>;
+
 /// A group on disk may be larger than memory, so it is given in parts of about this size.
 const PART_BYTES: usize = 4 << 20;
 
 impl StateRuns {
     /// Gives `visit` key group, number of entries and entries of base sections that together are the state. A key group
     /// may have several.
-    pub fn sections(&self, visit: &mut dyn FnMut(KeyGroup, u64, &[u8]) -> Result<()>) -> Result<()> {
+    pub fn sections(&self, visit: SectionVisitor<'_>) -> Result<()> {
         let mut body = Vec::new();
         for group in self.range.start..self.range.end {
             let group = group as KeyGroup;

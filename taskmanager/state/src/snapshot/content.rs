@@ -8,7 +8,7 @@ use flott_core::ids::OperatorId;
 use flott_core::key_group::KeyGroup;
 use flott_core::{Error, Result, ResultExt};
 
-use super::{MAGIC, SectionKind, SnapshotReader};
+use super::{MAGIC, SectionKind, SectionVisitor, SnapshotReader};
 
 /// How much stays in memory.
 const MEMORY_MAX: usize = 16 << 20;
@@ -79,7 +79,7 @@ impl SnapshotContent {
         &self,
         operator: OperatorId,
         name: &str,
-        visit: &mut dyn FnMut(KeyGroup, u64, &[u8]) -> Result<()>,
+        visit: SectionVisitor<'_>,
     ) -> Result<()> {
         let check = |kind| match kind {
             SectionKind::Base => Ok(()),

@@ -175,7 +175,8 @@ impl World {
             return Err(format!("{wanted:?} was answered with {subtasks:?}, the log says {:?}", facts.parallelism));
         }
         let after = facts.generation;
-        if after == before || !self.scenario.is_calm || !self.scenario.keeps_workers {
+        // Before its first execution a job is rescaled without anything being moved.
+        if before == 0 || after == before || !self.scenario.is_calm || !self.scenario.keeps_workers {
             return Ok(());
         }
         let processes = |generation| self.placements.get(&ExecutionId { job, generation });

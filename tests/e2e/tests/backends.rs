@@ -1,0 +1,94 @@
+//! State that does not fit into memory, and checkpoints under backpressure: with kills, and every record counted.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use flott_e2e::{Cluster, Numbers, Setup, binary, files_below, signal, until, visible_lines};
+
+/// With 64 keys ten times as much as the memory that is allowed.
+const PADDING: &str = "160000";
+
+fn bytes_below(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let size = |entry: fs::DirEntry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => bytes_below(&entry.path()),
+        metadata => metadata.map_or(0, |metadata| metadata.len()),
+    };
+    entries.map(size).sum()
+}
+
+fn survives(backend: &str) {
+    let scratch = tempfile::tempdir().expect("a temporary folder");
+    let setup =
+        Setup::new(2, 2).option("taskmanager.memory.managed.size", "512kb").option("state.backend.type", backend);
+    let mut cluster = setup.option("io.tmp.dirs", scratch.path().to_str().expect("its name is UTF-8")).start();
+    let output = cluster.path("out");
+    let engine = ["-p", "2", "-D", "execution.checkpointing.interval=200ms", "-D", "restart-strategy.type=fixed-delay"];
+    let engine = [&engine[..], &["-D", "restart-strategy.fixed-delay.attempts=100"]].concat();
+    let arguments = ["--case", "numbers", "--output", &output, "--padding", PADDING, "--rows-per-second", "3000"];
+    let job = cluster.run_job(&binary("e2e-job"), &engine, &arguments);
+    cluster.wait_for_checkpoints(&job, 3);
+    let spilled = bytes_below(scratch.path());
+    assert!(spilled > 1_000_000, "only {spilled} bytes are on disk");
+
+    signal(cluster.workers_of(&job)[0], "KILL");
+    cluster.wait_for_generation(&job, 2);
+    cluster.flott("rescale", &[&job, "-p", "4"]).succeeded();
+    cluster.wait_for_parallelism(&job, &[4, 4]);
+    cluster.kill_task_manager(0);
+    cluster.start_task_manager(0);
+    cluster.wait_for_generation(&job, 4);
+
+    // From tables, into a memory that has room for them.
+    let savepoint = cluster.stop(&job, &cluster.path("savepoints"), false);
+    let first = visible_lines(&output);
+    let before = Numbers::read(&first);
+    before.assert_no_gaps();
+    let (rest, count) = (cluster.path("rest"), before.end() + 5_000);
+    let count_text = count.to_string();
+    let arguments = ["--case", "numbers", "--output", &rest, "--padding", PADDING, "--count", &count_text];
+    let arguments = [&arguments[..], &["--rows-per-second", "10000"]].concat();
+    cluster.run(&binary("e2e-job"), &["-p", "3", "-s", &savepoint], &arguments).succeeded();
+    Numbers::read(first.iter().chain(&visible_lines(&rest))).assert_all_below(count);
+}
+
+#[test]
+fn what_memory_has_no_room_for_is_on_disk_and_survives() {
+    survives("hashmap");
+}
+
+#[test]
+fn state_on_disk_survives() {
+    survives("disk");
+}
+
+#[test]
+fn unaligned_checkpoints_count_each_record_once() {
+    for timeout in ["0s", "20ms"] {
+        let cluster = Cluster::start(2, 4);
+        let output = cluster.path("out");
+        let timeout = format!("execution.checkpointing.aligned-checkpoint-timeout={timeout}");
+        let options =
+            ["execution.checkpointing.interval=100ms", "execution.checkpointing.unaligned.enabled=true", &timeout];
+        let options: Vec<&str> = options.iter().flat_map(|option| ["-D", *option]).collect();
+        // Faster than the sink can write: the channels are full.
+        let arguments = ["--case", "numbers", "--output", &output, "--rows-per-second", "1000000"];
+        let engine = [&["-p", "4"][..], &options].concat();
+        let job = cluster.run_job(&binary("e2e-job"), &engine, &arguments);
+        for generation in 2..=4 {
+            cluster.wait_for_checkpoints(&job, cluster.last_checkpoint(&job) + 2);
+            signal(cluster.workers_of(&job)[0], "KILL");
+            cluster.wait_for_generation(&job, generation);
+        }
+        until("a checkpoint with records in flight", Duration::from_secs(30), || {
+            let files = files_below(cluster.path("jobmanager"), ".channels");
+            if files.is_empty() { Err("none".to_owned()) } else { Ok(()) }
+        });
+        // Records in flight go to other subtasks.
+        cluster.flott("rescale", &[&job, "-p", "2"]).succeeded();
+        cluster.wait_for_parallelism(&job, &[2, 2]);
+        cluster.stop(&job, &cluster.path("savepoints"), false);
+        Numbers::read(&visible_lines(&output)).assert_no_gaps();
+    }
+}
