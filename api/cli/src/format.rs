@@ -62,6 +62,16 @@ pub(crate) fn printable(name: &str) -> String {
     name.chars().map(|char| if char.is_control() { '?' } else { char }).collect()
 }
 
+/// A word of a command as a shell takes it, in quotes if it needs them.
+pub(crate) fn shell(word: &str) -> String {
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || "_-./:=,@%+".contains(char);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
 /// A table without lines.
 pub(crate) fn table(mut table: Table) -> String {
     table.load_preset(presets::NOTHING);
@@ -102,6 +112,14 @@ mod tests {
         assert_eq!(utc(951_782_400_000), "2000-02-29 00:00:00Z");
         assert_eq!(utc(1_767_225_599_999), "2025-12-31 23:59:59Z");
         assert_eq!(utc(1_772_323_200_000), "2026-03-01 00:00:00Z");
+    }
+
+    #[test]
+    fn words_are_quoted_for_a_shell_if_they_need_it() {
+        assert_eq!(shell("s3://b/savepoint-1"), "s3://b/savepoint-1");
+        assert_eq!(shell("two words"), "'two words'");
+        assert_eq!(shell("it's $HOME"), r"'it'\''s $HOME'");
+        assert_eq!(shell(""), "''");
     }
 
     #[test]

@@ -12,7 +12,7 @@
 //! - `info`: the plan alone, with `plan`; also lists the options
 //! - `list`, `cancel`, `stop`, `savepoint`, `checkpoint`, `rescale`: jobs of a cluster, named as `jobs` allows
 //! - `upgrade`: a job in a new version, with `check` to tell first what becomes of its state
-//! - `state`: what a savepoint holds, as tables
+//! - `state`: what a savepoint holds, as tables; `verify` reads its files before
 //! - `cluster`: a local cluster of processes
 //! - `jobmanager`, `taskmanager`: one such process
 //!
@@ -41,6 +41,7 @@ mod suggest;
 mod taskmanager;
 mod terminal;
 mod upgrade;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -184,6 +185,7 @@ mod tests {
         assert!(!is_accepted("flott savepoint -n 1a2b"));
         assert!(is_accepted("flott upgrade 1a2b ./job -p 2 -n --savepoint-dir s --timeout 5min -- --input x"));
         assert!(!is_accepted("flott upgrade 1a2b ./job --timeout soon"));
+        assert!(!is_accepted("flott upgrade 1a2b ./job --timeout 60"), "that is 60 ms");
         assert!(is_accepted("flott run --claimMode CLAIM -s /tmp/s ./job"));
         assert!(!is_accepted("flott run --claimMode claim ./job"), "there is nothing to claim");
     }

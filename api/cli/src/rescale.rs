@@ -22,6 +22,9 @@ Examples:
 The job goes on from where it is: no savepoint, no new processes on machines that it is on already. Refused are 0, more
 than pipeline.max-parallelism, and more than there are slots; the job then runs on as it was.";
 
+/// How many vertices an error lists.
+const LISTED_MAX: usize = 20;
+
 /// The arguments.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
@@ -38,7 +41,8 @@ pub(crate) struct Args {
     )]
     parallelism: Option<u32>,
 
-    /// How many subtasks one vertex gets, named by its number, its id or its name; may be repeated
+    /// How many subtasks one vertex gets, named by its number, its id or its name (not by an operator's uid); may be
+    /// repeated
     #[arg(long = "vertex", value_name = "V=N")]
     vertices: Vec<String>,
 
@@ -129,6 +133,17 @@ fn find<'a>(text: &str, vertices: &'a [Vertex]) -> Result<&'a Vertex> {
     let meant: Vec<&Vertex> = vertices.iter().filter(|vertex| vertex.id == text || vertex.name == text).collect();
     match meant[..] {
         [vertex] => Ok(vertex),
+        [] if text.parse::<u64>().is_ok() => {
+            let listed: Vec<String> = (0..)
+                .zip(vertices.iter().take(LISTED_MAX))
+                .map(|(number, vertex): (usize, &Vertex)| format!("{number} '{}'", format::printable(&vertex.name)))
+                .collect();
+            let more = match vertices.len().saturating_sub(LISTED_MAX) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            Err(Error::input(format!("the job has no vertex '{text}': there are {}{more}", listed.join(", "))))
+        }
         [] => {
             let names = vertices.iter().map(|vertex| vertex.name.as_str());
             Err(Error::input(format!("the job has no vertex '{text}': {}", did_you_mean(text, names))))
@@ -193,7 +208,7 @@ mod tests {
         refused(&["1=0"], "'0' is not a number from 1 on");
         refused(&["1=-2"], "'-2' is not a number from 1 on");
         refused(&["source: line=2"], "no vertex 'source: line': did you mean 'Source: lines'?");
-        refused(&["7=2"], "no vertex '7'");
+        refused(&["7=2"], "no vertex '7': there are 0 'Source: lines', 1 'Sum', 2 'Sum'");
         refused(&["Sum=2"], "2 vertices 'Sum': name it by its number");
         refused(&["1=2", "1=3"], "vertex 'Sum' is named twice");
     }

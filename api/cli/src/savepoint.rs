@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::output::ClientArgs;
 use crate::plan::PlanArgs;
-use crate::{block_on, check, jobs, terminal};
+use crate::{block_on, check, jobs, terminal, verify};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -18,7 +18,8 @@ Examples:
   flott run -s \"$(flott savepoint 'word count' s3://bucket/savepoints)\" -p 4 ./job
   flott savepoint --check ./new-job savepoints/savepoint-1a2b3c-0123456789ab -- --input data.csv
 
---check runs no job. It exits with 1 if the new job could not start from the savepoint.";
+--check runs no job. It reads all files of the savepoint, and exits with 1 if one is damaged or the new job could not start
+from it.";
 
 /// The arguments.
 #[derive(clap::Args, Debug)]
@@ -58,7 +59,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 
 /// Compares a job's binary with a savepoint; the exit code tells whether it could start from it.
 fn check(binary: &Path, args: &Args) -> Result<ExitCode> {
-    let (folder, manifest) = block_on(async { Store::default().load_manifest(&args.job, None).await })?;
+    let (folder, manifest) = block_on(async {
+        let store = Store::default();
+        let (folder, manifest) = store.load_manifest(&args.job, None).await?;
+        // The answer is to be relied on, so it is no use if a file is damaged.
+        verify::all(&store, &folder, &manifest).await?;
+        Ok((folder, manifest))
+    })?;
     let report = args.plan.check(binary, &manifest, args.allow_non_restored_state)?;
     let mut value = check::json(&report);
     value["savepoint"] = folder.into();

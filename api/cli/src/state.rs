@@ -13,15 +13,13 @@ mod rows;
 mod states;
 mod table;
 
-use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
-use flott_checkpoint::{FileHandle, Manifest, Store};
+use flott_checkpoint::{Manifest, Store};
 use flott_core::{Error, Result, ResultExt};
-use futures::{StreamExt, TryStreamExt, stream};
 
-use crate::{format, terminal};
+use crate::{format, terminal, verify};
 use states::State;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -34,9 +32,6 @@ Examples:
 Each keyed state is a table with the state's name, or \"OPERATOR\".STATE where several operators have a state of that name;
 SHOW TABLES and DESCRIBE tell more. Names are taken as they are written. Checkpoints can be listed, not queried.";
 
-/// How many files are read at a time to be verified. Each is whole in memory meanwhile.
-const VERIFIED_AT_A_TIME: usize = 4;
-
 /// The arguments.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Args {
@@ -48,7 +43,7 @@ pub(crate) struct Args {
     #[arg(value_name = "SQL")]
     query: Option<String>,
 
-    /// Reads all files first and checks their SHA-256, not only their lengths
+    /// Reads all files first and checks their SHA-256, not only their lengths; a query does so with those of its tables
     #[arg(long)]
     verify: bool,
 
@@ -82,35 +77,18 @@ async fn show(args: &Args) -> Result<()> {
     // This checks the length of every file.
     let (folder, manifest) = store.load_manifest(&args.savepoint, None).await?;
     if args.verify {
-        verify(&store, &folder, &manifest).await?;
+        let (files, bytes) = verify::all(&store, &folder, &manifest).await?;
+        terminal::say(format_args!("{} verified, {} bytes", format::counted(files, "file"), format::count(bytes)));
     }
     let states = states::of(&manifest, &folder);
     match &args.query {
         None => list::print(args.output, &folder, &manifest, &states),
         Some(sql) => {
             check_has_tables(&folder, &manifest, &states)?;
-            let rows = query::run(&store, &states, sql).await?;
+            let rows = query::run(&store, &states, sql, args.verify).await?;
             rows::print(args.output, rows).await
         }
     }
-}
-
-/// Reads all files and compares their hashes with the manifest's.
-async fn verify(store: &Store, folder: &str, manifest: &Manifest) -> Result<()> {
-    let files: BTreeSet<FileHandle> = manifest.files().map(|file| file.resolve(folder)).collect();
-    let (count, bytes) = (files.len() as u64, files.iter().map(|file| file.bytes).sum::<u64>());
-    let bar = &terminal::byte_bar("verifying");
-    bar.set_length(bytes);
-    let checks = stream::iter(files).map(|file| async move {
-        store.get_verified(&file).await?;
-        bar.inc(file.bytes);
-        Ok::<(), Error>(())
-    });
-    let verified = checks.buffer_unordered(VERIFIED_AT_A_TIME).try_collect::<()>().await;
-    bar.finish_and_clear();
-    verified?;
-    terminal::say(format_args!("{} verified, {} bytes", format::counted(count, "file"), format::count(bytes)));
-    Ok(())
 }
 
 /// Refuses what is no tables.

@@ -3,10 +3,14 @@
 //! Everything that can be found out before the old job stops is: the new graph, the upload, and by a savepoint that
 //! the job does not notice whether its state fits. What is left is then in the gap: the stop, and the start.
 //!
-//! - `steps`: what has been done, how long it took, and what to do by hand if this process ends
-//! - `health`: whether the new job works
+//! - `steps`: what has been done, and how long it took
+//! - `by_hand`: what to do if this process ends, or cannot go on
+//! - `settle`: whether the old job has stopped, where the answer was lost
+//! - `health`: whether the new job can work, and does
 
+mod by_hand;
 mod health;
+mod settle;
 mod steps;
 
 use std::path::PathBuf;
@@ -27,8 +31,10 @@ use serde_json::json;
 use crate::output::{ClientArgs, Format};
 use crate::plan::PlanArgs;
 use crate::{block_on, cancel, check, format, jobs, run, terminal};
-use health::{Health, takes_checkpoints};
-use steps::{ByHand, Steps};
+use by_hand::ByHand;
+use health::{Health, check_slots, takes_checkpoints};
+use settle::{last_savepoint, settle};
+use steps::Steps;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -40,6 +46,12 @@ The job is stopped with a savepoint only after the new version has been checked 
 run, and complete its first checkpoint, within the timeout, the old one is started again from the same savepoint.
 
 Exit codes: 0 the new version runs, 1 it does not: the old one was left alone, or goes on again";
+
+/// How long the old version may take to run again, at least: whatever the new one was given, it is known to work.
+const BACK_TIMEOUT_MIN: Duration = Duration::from_secs(60);
+
+/// How long a job whose stop is over, or was forgotten, is looked at until it counts as one that goes on.
+const SETTLE_AFTER_STOP: Duration = Duration::from_secs(5);
 
 /// The arguments.
 #[derive(clap::Args, Debug)]
@@ -54,8 +66,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     savepoint_dir: Option<String>,
 
-    /// How long the new version may take to run and to complete its first checkpoint
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "60s")]
+    /// How long the new version may take to run and to complete its first checkpoint, at least 1s
+    #[arg(long, value_name = "DURATION", value_parser = timeout, default_value = "60s")]
     timeout: Duration,
 
     /// Drops state that no operator of the new version claims
@@ -81,6 +93,25 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     })
 }
 
+/// A bare number is milliseconds, in which nothing starts.
+fn timeout(text: &str) -> Result<Duration> {
+    let timeout = parse_duration(text)?;
+    if timeout < Duration::from_secs(1) {
+        return Err(Error::input(format!("'{text}' is {timeout:?}, no version starts in that: give 1s or more")));
+    }
+    Ok(timeout)
+}
+
+/// The error with what to do below it.
+fn hinted(error: Error, hint: impl std::fmt::Display) -> Error {
+    Error { message: format!("{}\n{hint}", error.message), ..error }
+}
+
+/// The folder that a savepoint lies in.
+fn parent(savepoint: &str) -> &str {
+    savepoint.rsplit_once('/').map_or(savepoint, |(folder, _)| folder)
+}
+
 struct Upgrade<'a> {
     args: &'a Args,
     client: Client,
@@ -104,12 +135,16 @@ struct Outcome<'a> {
 
 impl Upgrade<'_> {
     async fn run(mut self, graph: JobGraph) -> Result<ExitCode> {
-        let unharmed = format!("job {} runs on unharmed", self.job);
-        let (prepared, report) = self.prepare(&graph).await.with_context(|| unharmed.clone())?;
+        let (status, _) = self.client.status(self.job).await?;
+        if status != JobStatus::Running {
+            return Err(self.not_running(status).await);
+        }
+        let not_stopped = format!("job {} was not stopped", self.job);
+        let (prepared, report) = self.prepare(&graph).await.with_context(|| not_stopped.clone())?;
         if report.is_refused() {
             let outcome = Outcome {
                 name: "refused",
-                text: format!("The new version is refused, {unharmed}"),
+                text: format!("The new version is refused, {not_stopped}"),
                 new_job: None,
                 savepoint: &prepared.savepoint,
                 report: &report,
@@ -118,12 +153,8 @@ impl Upgrade<'_> {
             };
             return self.print(&outcome);
         }
-        let trigger = self.client.trigger_savepoint(self.job, self.target.as_deref(), Some(Drain(false))).await;
-        let trigger = trigger.with_context(|| unharmed)?;
-        self.steps.gap_begins();
-        let savepoint = self.stopped(&trigger).await?;
-
-        let by_hand = ByHand::new(&self.client, self.job, &savepoint, &self.args.binary);
+        let savepoint = self.stop(&prepared.savepoint).await?;
+        let by_hand = self.by_hand(&savepoint);
         terminal::say(by_hand.if_interrupted());
         let spec = JobSpec {
             graph,
@@ -146,17 +177,14 @@ impl Upgrade<'_> {
             // The cluster has looked at it and said no.
             Err(error) if error.kind == ErrorKind::Input => (None, error.message),
             // Nobody knows whether it was accepted, and both versions must not run at once.
-            Err(error) => return Err(error.context(by_hand.undecided())),
+            Err(error) => return Err(hinted(error, by_hand.undecided("new"))),
         };
         self.back(new_job, &savepoint, &report, reason).await
     }
 
     /// Everything before the old job is touched.
     async fn prepare(&mut self, graph: &JobGraph) -> Result<(Prepared, RestoreReport)> {
-        let (status, _) = self.client.status(self.job).await?;
-        if status != JobStatus::Running {
-            return Err(Error::input(format!("it is {status}: only a running job can be upgraded")));
-        }
+        check_slots(&self.client, self.job, graph).await?;
         let takes_checkpoints = takes_checkpoints(&self.client, graph).await?;
         let artifact = run::upload(&self.client, &self.args.binary).await?;
         let taken = self.client.savepoint(self.job, self.target.as_deref(), None);
@@ -172,23 +200,52 @@ impl Upgrade<'_> {
         Ok((Prepared { artifact, savepoint, takes_checkpoints }, report))
     }
 
-    /// Waits for the old job's end; returns its savepoint.
-    async fn stopped(&mut self, trigger: &str) -> Result<String> {
-        let stopping = self.client.savepoint_location(self.job, trigger);
-        let stopped = self.steps.step("stop with savepoint", format!("stopping job {}", self.job), stopping).await;
-        let error = match stopped {
-            Ok(savepoint) => return Ok(savepoint),
-            Err(error) => error,
+    /// Stops the old job; returns its last savepoint. `checked` is the one before.
+    async fn stop(&mut self, checked: &str) -> Result<String> {
+        let (by_hand, folder) = (self.by_hand(by_hand::UNKNOWN), parent(checked));
+        // From here on it matters if this process dies.
+        terminal::say(by_hand.before_stop(folder, checked));
+        let trigger = self.client.trigger_savepoint(self.job, self.target.as_deref(), Some(Drain(false))).await;
+        self.steps.gap_begins();
+        let (error, patience) = match trigger {
+            Ok(trigger) => {
+                let stopping = self.client.savepoint_location(self.job, &trigger);
+                let doing = format!("stopping job {}", self.job);
+                match self.steps.step("stop with savepoint", doing, stopping).await {
+                    Ok(savepoint) => return Ok(savepoint),
+                    Err(error) => (error, SETTLE_AFTER_STOP),
+                }
+            }
+            // The cluster has looked at it and said no.
+            Err(error) if error.kind == ErrorKind::Input => {
+                return Err(error.context(format!("job {} was not stopped", self.job)));
+            }
+            // It may have been accepted, and be under way.
+            Err(error) => (error, self.args.timeout),
         };
-        // The JobManager may have died meanwhile, and the stop have been done all the same.
-        Err(match self.client.status(self.job).await {
-            Ok((status, _)) if status.is_terminal() => error.context(format!(
-                "job {} has stopped, but its last savepoint is not known: look for the newest one in {}, and start from it with `flott run -s`",
-                self.job,
-                self.target.as_deref().unwrap_or("execution.checkpointing.savepoint-dir")
-            )),
-            _ => error.context(format!("job {} was not stopped, and goes on", self.job)),
-        })
+        terminal::say(format_args!("{error}\nlooking what has become of job {}", self.job));
+        let settled = settle(&self.client, self.job, checked, patience).await;
+        settled.map_err(|unsettled| hinted(unsettled.context(error), by_hand.stop_unknown(folder, checked)))
+    }
+
+    /// The error for a job that has ended, or does not run at the moment.
+    async fn not_running(&self, status: JobStatus) -> Error {
+        let job = self.job;
+        if !status.is_terminal() {
+            return Error::input(format!("job {job} is {status}: only a running job can be upgraded"));
+        }
+        let savepoint = match last_savepoint(&self.client, job).await {
+            Ok(Some(savepoint)) => format!(", {savepoint}"),
+            _ => String::new(),
+        };
+        Error::input(format!(
+            "job {job} is {status}: only a running job can be upgraded. `flott run -s` starts a new version from its last savepoint{savepoint}"
+        ))
+    }
+
+    fn by_hand(&self, savepoint: &str) -> ByHand {
+        let Args { binary, plan, allow_non_restored_state, .. } = self.args;
+        ByHand::new(&self.client, self.job, savepoint, binary, plan, *allow_non_restored_state)
     }
 
     fn upgraded(&self, new_job: JobId, savepoint: &str, report: &RestoreReport) -> Result<ExitCode> {
@@ -213,15 +270,23 @@ impl Upgrade<'_> {
         reason: String,
     ) -> Result<ExitCode> {
         terminal::say(format_args!("the new version does not work, going back to the old one: {reason}"));
-        let by_hand = ByHand::new(&self.client, self.job, savepoint, &self.args.binary).old();
+        let by_hand = self.by_hand(savepoint);
         if let Some(new_job) = new_job {
-            self.end(new_job).await.with_context(|| by_hand.clone())?;
+            self.end(new_job).await.map_err(|error| hinted(error, by_hand.new_may_run(new_job)))?;
         }
         let restarted = self.client.restart(self.job, savepoint).await;
-        let again = restarted.with_context(|| by_hand.clone())?;
-        let mut health = Health::new(&self.client, again, false, self.args.timeout);
+        let again = restarted.map_err(|error| match error.kind {
+            // The cluster has looked at it and said no.
+            ErrorKind::Input => hinted(error, by_hand.old()),
+            _ => hinted(error, by_hand.undecided("old")),
+        })?;
+        let mut health = Health::new(&self.client, again, false, self.args.timeout.max(BACK_TIMEOUT_MIN));
         let running = self.steps.step("old version", format!("waiting for job {again}"), health.wait()).await;
-        running.with_context(|| by_hand.clone())?;
+        running.map_err(|error| match error.kind {
+            // It has ended again.
+            ErrorKind::UserCode => hinted(error, by_hand.old()),
+            _ => hinted(error, by_hand.old_is_started(again)),
+        })?;
         self.print(&Outcome {
             name: "rolled-back",
             text: format!(
@@ -261,6 +326,7 @@ impl Upgrade<'_> {
             "job": self.job.to_string(),
             "new-job": outcome.new_job.map(|job| job.to_string()),
             "savepoint": outcome.savepoint,
+            "savepointDir": parent(outcome.savepoint),
             "gap": self.steps.gap().map(millis),
             "steps": self.steps.json(),
             "check": check::json(outcome.report),
@@ -283,4 +349,24 @@ struct Prepared {
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timeout_is_long_enough_for_a_start() {
+        assert_eq!(timeout("1s").unwrap(), Duration::from_secs(1));
+        let error = timeout("30").unwrap_err().to_string();
+        assert_eq!(error, "'30' is 30ms, no version starts in that: give 1s or more");
+        assert!(timeout("0s").is_err());
+    }
+
+    #[test]
+    fn what_to_do_stands_below_the_error() {
+        let error = hinted(Error::system("away"), "look");
+        assert_eq!((error.kind, error.message.as_str()), (ErrorKind::System, "away\nlook"));
+        assert_eq!(parent("s3://b/savepoints/savepoint-1"), "s3://b/savepoints");
+    }
 }

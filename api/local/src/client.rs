@@ -130,10 +130,20 @@ impl Client {
         accepted["request-id"].as_str().map(str::to_owned).ok_or_else(|| unexpected(path, &accepted))
     }
 
-    /// Waits for the end of the operation that `path` shows; returns its result.
+    /// Waits for the end of the operation that `path` shows; returns its result. A JobManager that is away for a while is
+    /// waited for: it may only be hard to reach. One that was started again does not know the operation.
     async fn completed(&self, path: &str) -> Result<Value> {
+        let mut outage = Outage::default();
         loop {
-            let mut answer = self.get(path).await?;
+            let mut answer = match self.get(path).await {
+                Ok(answer) => answer,
+                Err(error) => {
+                    outage.tolerate(error, flott_env::monotonic())?;
+                    flott_env::sleep(POLL_PAUSE).await;
+                    continue;
+                }
+            };
+            outage = Outage::default();
             if answer["status"]["id"] == "COMPLETED" {
                 let operation = answer["operation"].take();
                 // Flink's two names for the same thing.

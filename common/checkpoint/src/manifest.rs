@@ -288,7 +288,10 @@ impl Manifest {
             return Err(damaged("it does not begin as the manifest of a checkpoint does"));
         };
         let version: u32 = version.parse().map_err(|_| damaged("its version is no number"))?;
-        if !(1..=FORMAT_VERSION).contains(&version) {
+        if version == 0 {
+            return Err(damaged("its version is 0"));
+        }
+        if version > FORMAT_VERSION {
             return Err(Error::input(format!(
                 "{place} has format version {version}, this build reads versions up to {FORMAT_VERSION}: use the build that wrote it, or a newer one"
             )));
@@ -297,7 +300,14 @@ impl Manifest {
         if actual != sha256 {
             return Err(damaged(&format!("the SHA-256 of its content is {actual}, its first line says {sha256}")));
         }
-        serde_json::from_slice(body).map_err(|error| damaged(&error.to_string()))
+        let manifest: Self = serde_json::from_slice(body).map_err(|error| damaged(&error.to_string()))?;
+        if manifest.version != version {
+            return Err(damaged(&format!(
+                "its first line says version {version}, its content version {}",
+                manifest.version
+            )));
+        }
+        Ok(manifest)
     }
 
     /// Every file that it needs besides itself, as written in it.
@@ -439,6 +449,12 @@ mod tests {
             error.to_string().starts_with("m/_metadata has format version 3, this build reads versions up to 2"),
             "{error}"
         );
+        let older = Manifest { version: 1, ..manifest() }.to_bytes().unwrap();
+        let mixed = String::from_utf8(older).unwrap().replacen("flott-manifest 1 ", "flott-manifest 2 ", 1);
+        let error = Manifest::from_bytes("m", mixed.as_bytes()).unwrap_err();
+        assert!(error.to_string().ends_with("its first line says version 2, its content version 1"), "{error}");
+        let error = Manifest::from_bytes("m", b"flott-manifest 0 y\n").unwrap_err();
+        assert_eq!(error.message, "m is truncated or damaged: its version is 0");
         for damaged in ["", "\n", "flott-manifest 1", "{}\n{}", "flott-manifest x y\n"] {
             let error = Manifest::from_bytes("m/_metadata", damaged.as_bytes()).unwrap_err();
             assert!(error.to_string().starts_with("m/_metadata is truncated or damaged: "), "{error}");

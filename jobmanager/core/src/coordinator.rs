@@ -102,6 +102,8 @@ struct Active {
     final_not_before_ms: i64,
     /// Whether the last checkpoint of the job is durable.
     is_ending: bool,
+    /// Whether the checkpoint of a rescale is durable: the next one is for the execution that follows.
+    is_rescaling: bool,
 }
 
 /// Clients that wait for the end of the job, whose savepoint is durable.
@@ -125,6 +127,9 @@ pub(crate) struct Coordinator {
     stop: Option<Stop>,
     is_cancelled: bool,
     failures_in_a_row: u32,
+    /// The folders of savepoints that were aborted, into which subtasks may still be writing. If the JobManager dies before
+    /// they are deleted, they stay behind: no fact names them.
+    aborted: Vec<String>,
     view: CheckpointsView,
 }
 
@@ -143,6 +148,7 @@ impl Coordinator {
             stop: None,
             is_cancelled: false,
             failures_in_a_row: 0,
+            aborted: Vec::new(),
             view: CheckpointsView::default(),
         }
     }
@@ -160,7 +166,20 @@ impl Coordinator {
     /// A fact that the log already had when this JobManager started.
     pub(crate) fn replay_completed(&mut self, checkpoint: CompletedCheckpoint) {
         self.next_id = self.next_id.max(checkpoint.id + 1);
+        self.view.triggered += 1;
         self.view.completed += 1;
+        // What the log does not know is left out.
+        self.show(CheckpointView {
+            id: checkpoint.id,
+            is_savepoint: checkpoint.is_savepoint,
+            triggered_ms: checkpoint.triggered_ms,
+            ended_ms: checkpoint.completed_ms,
+            outcome: Ok(checkpoint.clone()),
+            sync_micros_max: 0,
+            alignment_micros_max: 0,
+            persisted_bytes: 0,
+            subtasks: self.graph.vertices.iter().map(|vertex| vertex.parallelism).sum(),
+        });
         self.completed.add(checkpoint, None);
     }
 
@@ -216,6 +235,7 @@ impl Coordinator {
             not_before_ms: now_ms,
             final_not_before_ms: now_ms,
             is_ending: false,
+            is_rescaling: false,
         });
         self.failures_in_a_row = 0;
     }
@@ -241,6 +261,9 @@ impl Coordinator {
         self.queue.retain(|(waiter, _)| *waiter != Waiter::Rescale);
         if let Some(pending) = &mut self.pending {
             pending.waiters.retain(|waiter| *waiter != Waiter::Rescale);
+        }
+        if let Some(active) = &mut self.active {
+            active.is_rescaling = false;
         }
     }
 
@@ -295,7 +318,9 @@ impl Coordinator {
         splits: &BTreeMap<VertexId, SplitAssigner>,
         actions: &mut Vec<Action>,
     ) {
-        let Some(active) = self.active.as_mut().filter(|active| !active.is_ending) else { return };
+        let Some(active) = self.active.as_mut().filter(|active| !active.is_ending && !active.is_rescaling) else {
+            return;
+        };
         let is_due = if progress.is_finishing {
             now_ms >= active.final_not_before_ms
         } else {
@@ -397,19 +422,21 @@ impl Coordinator {
     pub(crate) fn committed(&mut self, now_ms: i64, checkpoint: CompletedCheckpoint) -> Vec<Action> {
         let mut actions = Vec::new();
         let proposed = self.pending.take_if(|p| p.id == checkpoint.id && p.stage == Stage::Proposed);
-        self.next_id = self.next_id.max(checkpoint.id + 1);
         self.failures_in_a_row = 0;
-        self.view.completed += 1;
         let Some(pending) = proposed else {
-            self.completed.add(checkpoint, None);
+            // The leader before this one proposed it.
+            self.replay_completed(checkpoint);
             return actions;
         };
+        self.next_id = self.next_id.max(checkpoint.id + 1);
+        self.view.completed += 1;
         self.remember(now_ms, &pending, Ok(checkpoint.clone()));
         let (generation, is_last, location) = (pending.generation, pending.is_last(), checkpoint.location.clone());
         self.completed.add(checkpoint.clone(), Some(pending.files));
         if let Some(active) = self.active.as_mut().filter(|active| active.generation == generation) {
             active.not_before_ms = now_ms + self.settings.min_pause_ms;
             active.is_ending = is_last;
+            active.is_rescaling = pending.waiters.contains(&Waiter::Rescale);
             if !checkpoint.is_savepoint || checkpoint.ends_job {
                 actions.push(Action::Broadcast(Down::CheckpointCompleted {
                     execution: self.execution(generation),
@@ -447,7 +474,8 @@ impl Coordinator {
         claimed.into_iter().chain(self.completed.sweep()).collect()
     }
 
-    /// The execution takes no more checkpoints: what is pending is aborted, and whoever waits is told.
+    /// The execution takes no more checkpoints: what is pending is aborted, and whoever waits is told. Over a rescale they
+    /// wait on, for the next execution to run: then nothing is pending, since nothing follows the rescale's own checkpoint.
     pub(crate) fn suspend(&mut self, now_ms: i64, suspension: &Suspension) -> Vec<Action> {
         let mut actions = Vec::new();
         self.active = None;
@@ -455,7 +483,7 @@ impl Coordinator {
             Suspension::Failed(error) => error.clone().context("the job failed"),
             Suspension::Cancelled => Error::input("the job was cancelled"),
             Suspension::Finished => Error::input("the job has finished"),
-            Suspension::Rescaled => Error::system("the job is being rescaled: try again when it is RUNNING"),
+            Suspension::Rescaled => return actions,
         };
         self.is_cancelled |= matches!(suspension, Suspension::Cancelled);
         if let Some(pending) = self.pending.take_if(|pending| pending.stage != Stage::Proposed) {
@@ -468,6 +496,12 @@ impl Coordinator {
             reply_all(stop.waiters, &Err(stopped_too_late(&stop.location)), &mut actions);
         }
         actions
+    }
+
+    /// No worker writes for the last execution any more: deletes what is left of its savepoints that were aborted.
+    pub(crate) fn delete_aborted(&mut self) -> Option<Command> {
+        let folders = std::mem::take(&mut self.aborted);
+        (!folders.is_empty()).then_some(Command::Delete { files: Vec::new(), folders })
     }
 
     /// The job is over, durably.
@@ -506,7 +540,10 @@ impl Coordinator {
         if let Some(pending) = &self.pending {
             return (pending.stage != Stage::Proposed).then_some(pending.deadline_ms);
         }
-        let active = self.active.as_ref().filter(|active| !active.is_ending && progress.is_running)?;
+        let active = self.active.as_ref().filter(|active| !active.is_ending && !active.is_rescaling)?;
+        if !progress.is_running {
+            return None;
+        }
         if progress.is_finishing {
             return Some(active.final_not_before_ms);
         }
@@ -535,6 +572,10 @@ impl Coordinator {
             execution: self.execution(pending.generation),
             checkpoint: pending.id,
         }));
+        if pending.is_savepoint() && !is_stop {
+            // The execution may run on for long. What subtasks write after this goes at its end.
+            actions.push(delete_folder(pending.location.clone()));
+        }
         self.give_up(now_ms, pending, &error, actions);
         if let Some(active) = &mut self.active {
             active.not_before_ms = now_ms + self.settings.min_pause_ms;
@@ -559,8 +600,8 @@ impl Coordinator {
         self.view.failed += 1;
         self.remember(now_ms, &pending, Err(reason.message.clone()));
         if pending.is_savepoint() {
-            // Nothing else refers to a savepoint's files.
-            actions.push(delete_folder(pending.location));
+            // Nothing else refers to a savepoint's files, but subtasks may still be writing some.
+            self.aborted.push(pending.location);
         } else {
             self.completed.abandon(pending.id, pending.location);
         }
@@ -572,19 +613,27 @@ impl Coordinator {
     }
 
     fn remember(&mut self, now_ms: i64, pending: &Pending, outcome: Result<CompletedCheckpoint, String>) {
-        self.view.history.insert(
-            0,
-            CheckpointView {
-                id: pending.id,
-                is_savepoint: pending.is_savepoint(),
-                triggered_ms: pending.triggered_ms,
-                ended_ms: now_ms,
-                outcome,
-                sync_micros_max: pending.sync_micros_max,
-                alignment_micros_max: pending.alignment_micros_max,
-                subtasks: pending.subtasks,
-            },
-        );
+        self.show(CheckpointView {
+            id: pending.id,
+            is_savepoint: pending.is_savepoint(),
+            triggered_ms: pending.triggered_ms,
+            ended_ms: now_ms,
+            outcome,
+            sync_micros_max: pending.sync_micros_max,
+            alignment_micros_max: pending.alignment_micros_max,
+            persisted_bytes: pending.persisted_bytes,
+            subtasks: pending.subtasks,
+        });
+    }
+
+    fn show(&mut self, checkpoint: CheckpointView) {
+        let latest = match (&checkpoint.outcome, checkpoint.is_savepoint) {
+            (Err(_), _) => &mut self.view.latest_failed,
+            (Ok(_), true) => &mut self.view.latest_savepoint,
+            (Ok(_), false) => &mut self.view.latest_completed,
+        };
+        *latest = Some(checkpoint.clone());
+        self.view.history.insert(0, checkpoint);
         self.view.history.truncate(HISTORY_MAX);
     }
 }

@@ -48,6 +48,8 @@ pub(crate) struct Pending {
     pub(crate) files: BTreeSet<String>,
     pub(crate) sync_micros_max: u64,
     pub(crate) alignment_micros_max: u64,
+    /// Bytes that were in flight, and are part of it.
+    pub(crate) persisted_bytes: u64,
     pub(crate) subtasks: u32,
     acknowledged: BTreeMap<SubtaskId, SubtaskSnapshot>,
     acknowledged_count: u32,
@@ -77,6 +79,7 @@ impl Pending {
             files: BTreeSet::new(),
             sync_micros_max: 0,
             alignment_micros_max: 0,
+            persisted_bytes: 0,
             subtasks: graph.vertices.iter().map(|vertex| vertex.parallelism).sum(),
             acknowledged: BTreeMap::new(),
             acknowledged_count: 0,
@@ -113,6 +116,7 @@ impl Pending {
         }
         self.sync_micros_max = self.sync_micros_max.max(snapshot.sync_micros);
         self.alignment_micros_max = self.alignment_micros_max.max(snapshot.alignment_micros);
+        self.persisted_bytes += snapshot.channel_state.as_ref().map_or(0, |channels| channels.file.bytes);
         self.acknowledged.insert(subtask, snapshot);
         self.acknowledged_count += 1;
         self.acknowledged_count == self.subtasks

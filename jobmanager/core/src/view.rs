@@ -74,7 +74,7 @@ pub struct ExceptionView {
 /// The checkpoints of a job.
 #[derive(Clone, Debug, Default)]
 pub struct CheckpointsView {
-    /// How many were triggered over all generations of this leader.
+    /// How many were triggered: by this leader, and before it those that completed.
     pub triggered: u64,
     /// How many completed, savepoints included.
     pub completed: u64,
@@ -86,6 +86,12 @@ pub struct CheckpointsView {
     pub in_progress: Vec<PendingView>,
     /// Recent ones, latest first; bounded.
     pub history: Vec<CheckpointView>,
+    /// The latest one that completed and is no savepoint.
+    pub latest_completed: Option<CheckpointView>,
+    /// The latest savepoint that completed.
+    pub latest_savepoint: Option<CheckpointView>,
+    /// The latest one that failed.
+    pub latest_failed: Option<CheckpointView>,
     /// The one that the job was last restored from.
     pub latest_restored: Option<CompletedCheckpoint>,
 }
@@ -122,6 +128,8 @@ pub struct CheckpointView {
     pub sync_micros_max: u64,
     /// The longest alignment of a subtask, in microseconds.
     pub alignment_micros_max: u64,
+    /// Bytes that were in flight between subtasks, and are part of it.
+    pub persisted_bytes: u64,
     /// How many subtasks took part.
     pub subtasks: u32,
 }

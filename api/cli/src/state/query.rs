@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::catalog::MemorySchemaProvider;
 use datafusion::common::{DataFusionError, SchemaError, TableReference};
-use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{DescribeAlias, SetExpr, Statement as SqlStatement};
@@ -15,6 +15,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use super::states::{State, TableName, table_names};
 use super::table::StateTable;
 use crate::suggest::did_you_mean;
+use crate::verify;
 
 const CATALOG: &str = "savepoint";
 
@@ -28,16 +29,21 @@ const SHOW_TABLES: &str = "SELECT table_schema, table_name FROM information_sche
 /// How many files are opened at a time to learn the columns of their tables.
 const OPENED_AT_A_TIME: usize = 8;
 
-/// Runs a query; returns its rows as they come.
-pub(super) async fn run(store: &Store, states: &[State], sql: &str) -> Result<SendableRecordBatchStream> {
+/// Runs a query; returns its rows as they come. The files of its tables are verified first, unless `is_verified` says that
+/// they are: a damaged one can give wrong rows.
+pub(super) async fn run(
+    store: &Store,
+    states: &[State],
+    sql: &str,
+    is_verified: bool,
+) -> Result<SendableRecordBatchStream> {
     let context = context();
     let session = context.state();
-    let dialect = session.config_options().sql_parser.dialect;
-    let mut statement = session.sql_to_statement(sql, &dialect).map_err(|error| explain(&error))?;
+    let mut statement = parse(&session, sql)?;
     match only_reads(&statement) {
         Reading::Yes => {}
         Reading::ShowTables => {
-            statement = session.sql_to_statement(SHOW_TABLES, &dialect).map_err(|error| explain(&error))?;
+            statement = parse(&session, SHOW_TABLES)?;
         }
         Reading::No => {
             let what = sql.split_whitespace().next().unwrap_or_default().to_uppercase();
@@ -46,8 +52,11 @@ pub(super) async fn run(store: &Store, states: &[State], sql: &str) -> Result<Se
             )));
         }
     }
-    let names = register(&context, store, states).await?;
     let references = session.resolve_table_references(&statement).map_err(|error| explain(&error))?;
+    if !is_verified {
+        verify_tables(store, states, &references).await?;
+    }
+    let names = register(&context, store, states).await?;
     let planned = match session.statement_to_plan(statement).await {
         Ok(plan) => plan,
         Err(error) => return Err(unknown_table(&context, &references, &names).unwrap_or_else(|| explain(&error))),
@@ -65,6 +74,33 @@ fn context() -> SessionContext {
     // Names of states and fields are the program's: they mean what is written.
     config.options_mut().sql_parser.enable_ident_normalization = false;
     SessionContext::new_with_config(config)
+}
+
+fn parse(session: &SessionState, sql: &str) -> Result<Statement> {
+    let dialect = session.config_options().sql_parser.dialect;
+    session.sql_to_statement(sql, &dialect).map_err(|error| match error.find_root() {
+        DataFusionError::NotImplemented(text) if text.contains("single SQL statement") => {
+            Error::input("one statement at a time")
+        }
+        DataFusionError::Plan(text) if text.contains("No SQL statements") => Error::input("there is no statement"),
+        _ => explain(&error),
+    })
+}
+
+/// Reads the files of the tables that a query names.
+async fn verify_tables(store: &Store, states: &[State], references: &[TableReference]) -> Result<()> {
+    for (state, name) in states.iter().zip(table_names(states)) {
+        let Some(name) = name else { continue };
+        let schema = name.operator.as_deref().unwrap_or(SCHEMA);
+        let is_it = |reference: &TableReference| {
+            reference.table() == name.state && reference.schema().unwrap_or(SCHEMA) == schema
+        };
+        if references.iter().any(is_it) {
+            let verified = verify::files(store, state.files.iter().cloned().collect()).await;
+            verified.with_context(|| format!("state '{}' of operator '{}'", state.name, state.operator))?;
+        }
+    }
+    Ok(())
 }
 
 /// Registers the table of each keyed state; returns their names.
@@ -161,7 +197,13 @@ pub(super) fn explain(error: &DataFusionError) -> Error {
         root @ (DataFusionError::ObjectStore(_) | DataFusionError::IoError(_) | DataFusionError::ParquetError(_)) => {
             Error::system(format!("the savepoint cannot be read: {root}"))
         }
-        _ => Error::input(format!("the query is refused: {}", error.strip_backtrace())),
+        // Without what DataFusion puts before it, which tells of its own parts.
+        root => {
+            let message = root.message();
+            let message = message.split(DataFusionError::BACK_TRACE_SEP).next().unwrap_or_default();
+            let what = if matches!(root, DataFusionError::NotImplemented(_)) { "not possible" } else { "refused" };
+            Error::input(format!("the query is {what}: {message}"))
+        }
     }
 }
 

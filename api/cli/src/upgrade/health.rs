@@ -1,4 +1,4 @@
-//! Whether a job that was just started works: it runs, and what it wrote could be recovered.
+//! Whether a job can work, and does once it was started: it runs, and what it wrote could be recovered.
 
 use std::time::Duration;
 
@@ -9,6 +9,8 @@ use flott_core::{Error, Result};
 use flott_graph::JobGraph;
 use flott_local::client::{Client, Outage};
 use serde_json::{Value, json};
+
+use crate::format::counted;
 
 /// How often the job is looked at: the gap is measured by it.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
@@ -75,9 +77,9 @@ impl<'a> Health<'a> {
                 }
             };
             if now >= deadline {
-                let failure = self.last_failure().await;
+                let why = self.why().await;
                 return Err(Error::system(format!(
-                    "job {} does not work after {:?}: {missing}{failure}",
+                    "job {} does not work after {:?}: {missing}{why}",
                     self.job, self.timeout
                 )));
             }
@@ -85,12 +87,35 @@ impl<'a> Health<'a> {
         }
     }
 
-    /// Its last failure, to be put behind a message.
-    async fn last_failure(&self) -> String {
+    /// What it waits for and its last failure, to be put behind a message.
+    async fn why(&self) -> String {
+        let details = self.client.get(&format!("/jobs/{}", self.job)).await.unwrap_or_default();
+        let waiting = details["waiting-for"].as_str().map(|what| format!("; it {what}")).unwrap_or_default();
         let exceptions = self.client.get(&format!("/jobs/{}/exceptions", self.job)).await.unwrap_or_default();
         let failure = exceptions["root-exception"].as_str().and_then(|text| text.lines().next());
-        failure.map(|text| format!("; its last failure: {text}")).unwrap_or_default()
+        waiting + &failure.map(|text| format!("; its last failure: {text}")).unwrap_or_default()
     }
+}
+
+/// Refuses a new version of `job` for which there will not be slots.
+pub(super) async fn check_slots(client: &Client, job: JobId, graph: &JobGraph) -> Result<()> {
+    let overview = client.get("/overview").await?;
+    let details = client.get(&format!("/jobs/{job}")).await?;
+    fits(u64::from(graph.slots()), &overview, &details)
+}
+
+/// There are the free slots and those that the old job leaves, one for each subtask of its widest vertex.
+fn fits(needed: u64, overview: &Value, details: &Value) -> Result<()> {
+    let Some(free) = overview["slots-available"].as_u64() else { return Ok(()) };
+    let vertices = details["vertices"].as_array().into_iter().flatten();
+    let held = vertices.filter_map(|vertex| vertex["parallelism"].as_u64()).max().unwrap_or(0);
+    if needed <= free + held {
+        return Ok(());
+    }
+    Err(Error::input(format!(
+        "the new version needs {}: {free} are free, and {held} are the old one's. Start TaskManagers, or give another -p",
+        counted(needed, "slot")
+    )))
 }
 
 /// Whether the job has completed a checkpoint that is not a savepoint.
@@ -119,6 +144,16 @@ fn interval(cluster: &Value, job: &Configuration) -> Result<Option<Duration>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_old_jobs_slots_are_the_new_ones() {
+        let overview = json!({ "slots-available": 2 });
+        let details = json!({ "vertices": [{ "parallelism": 1 }, { "parallelism": 4 }] });
+        fits(6, &overview, &details).unwrap();
+        let error = fits(7, &overview, &details).unwrap_err().to_string();
+        assert!(error.contains("needs 7 slots: 2 are free, and 4 are the old one's"), "{error}");
+        fits(7, &json!({}), &details).unwrap();
+    }
 
     #[test]
     fn the_jobs_interval_goes_over_the_clusters() {

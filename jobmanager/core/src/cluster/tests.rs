@@ -428,6 +428,31 @@ fn fault_1_a_new_leader_restores_the_last_committed_checkpoint() {
 }
 
 #[test]
+fn a_new_leader_shows_the_checkpoints_that_the_log_knows() {
+    let mut bed = Bed::running(&[EVERY_SECOND]);
+    let savepoint =
+        Request::Savepoint { job: JOB, target: Some("/s".into()), stop: false, drain: false, suffix: "x".into() };
+    bed.request(7, savepoint);
+    bed.acknowledge(WORKERS, 1, 1);
+    for checkpoint in 2..=40_i64 {
+        bed.wait_until((checkpoint - 1) * 1000);
+        bed.acknowledge(WORKERS, 1, checkpoint.unsigned_abs());
+    }
+    let latest = |bed: &Bed| {
+        let view = bed.job().checkpoints;
+        let completed = view.latest_completed.map(|checkpoint| (checkpoint.id, checkpoint.subtasks));
+        let savepoint = view.latest_savepoint.and_then(|savepoint| savepoint.outcome.ok());
+        let history: Vec<u64> = view.history.iter().map(|checkpoint| checkpoint.id).collect();
+        (view.triggered, view.completed, completed, savepoint.map(|savepoint| savepoint.location), history)
+    };
+    let history: Vec<u64> = (9..=40).rev().collect();
+    let expected = (40, 40, Some((40, 3)), Some("file:///s/savepoint-ababab-x".to_owned()), history);
+    assert_eq!(latest(&bed), expected);
+    bed.replace_leader(&[EVERY_SECOND]);
+    assert_eq!(latest(&bed), expected);
+}
+
+#[test]
 fn fault_5_a_job_that_ended_never_runs_again() {
     let mut bed = Bed::running(&[NO_RESTART]);
     bed.set_status(4, 1, 1, TaskStatus::Failed);

@@ -270,6 +270,8 @@ fn a_rescale_waits_for_a_checkpoint_of_its_own() {
     assert_eq!(bed.complete(1), ["complete 1"]);
     assert_eq!(bed.tick(1001, RUNNING), ["trigger 2"]);
     assert_eq!(bed.complete(2), ["complete 2", "rescale", "propose drop 1"]);
+    bed.suspend(Suspension::Rescaled);
+    bed.coordinator.start(1001, 2);
 
     // A failure of it is not one of the job's.
     bed.coordinator.request_for_rescale().unwrap();
@@ -282,11 +284,53 @@ fn a_rescale_waits_for_a_checkpoint_of_its_own() {
     bed.tick(1003, RUNNING);
     bed.coordinator.request_for_rescale().unwrap();
     bed.coordinator.forget_rescale();
-    assert_eq!(bed.complete(4), ["complete 4", "propose drop 2", r#"delete [] ["s3://c/JOB/g1/chk-3"]"#]);
+    assert_eq!(bed.complete(4), ["complete 4", "propose drop 2", r#"delete [] ["s3://c/JOB/g2/chk-3"]"#]);
     assert!(bed.tick(1004, RUNNING).is_empty());
 
     bed.coordinator.request_for_rescale().unwrap();
     assert_eq!(bed.fail(), ["no rescale: the job failed: boom"]);
+}
+
+#[test]
+fn what_waits_behind_a_rescale_is_for_the_next_execution() {
+    let mut bed = Bed::every_second();
+    bed.coordinator.request_for_rescale().unwrap();
+    bed.tick(0, RUNNING);
+    bed.savepoint(7, false);
+    bed.savepoint(8, true);
+    assert_eq!(bed.complete(1), ["complete 1", "rescale"]);
+    assert!(bed.tick(5000, RUNNING).is_empty(), "the new parallelism is on its way to the log");
+    assert_eq!(bed.coordinator.next_deadline(RUNNING), None);
+    assert!(bed.suspend(Suspension::Rescaled).is_empty(), "nobody is refused");
+    bed.coordinator.start(5000, 2);
+    assert_eq!(bed.tick(5000, RUNNING), ["trigger 2 savepoint s3://s/7 stop false"]);
+    assert_eq!(bed.complete(2), ["reply 7 completed s3://s/7"]);
+    assert_eq!(bed.tick(5000, RUNNING), ["trigger 3 savepoint s3://s/8 stop true"]);
+    let error = bed.coordinator.request_for_rescale().unwrap_err();
+    assert_eq!(error.message, "the job is already stopping");
+
+    let mut bed = Bed::every_second();
+    bed.coordinator.request_for_rescale().unwrap();
+    bed.tick(0, RUNNING);
+    bed.savepoint(7, false);
+    bed.complete(1);
+    bed.suspend(Suspension::Rescaled);
+    assert_eq!(bed.fail(), ["reply 7 error: the job failed: boom"], "there is no next execution");
+}
+
+#[test]
+fn an_aborted_savepoint_is_deleted_when_nobody_writes_to_it_any_more() {
+    let mut bed = Bed::new(&[("execution.checkpointing.timeout", "2 s")]);
+    bed.savepoint(7, false);
+    bed.tick(0, RUNNING);
+    let lines = bed.tick(2000, RUNNING);
+    assert_eq!(lines[..2], ["abort 1", r#"delete [] ["s3://s/7"]"#], "the execution may run on for long");
+    bed.savepoint(8, false);
+    bed.tick(2000, RUNNING);
+    assert_eq!(bed.fail(), ["reply 8 error: the job failed: boom"]);
+    let command = bed.coordinator.delete_aborted();
+    assert_eq!(command.as_ref().map(show).as_deref(), Some(r#"delete [] ["s3://s/7", "s3://s/8"]"#));
+    assert!(bed.coordinator.delete_aborted().is_none());
 }
 
 #[test]
@@ -339,12 +383,7 @@ fn a_stop_whose_savepoint_fails_fails_the_execution() {
     let reason = "savepoint 1 failed: it was not complete after 2000 ms: 0 of 3 subtasks acknowledged";
     assert_eq!(
         bed.tick(2000, RUNNING),
-        [
-            "abort 1".to_owned(),
-            r#"delete [] ["s3://s/7"]"#.to_owned(),
-            format!("reply 7 error: {reason}"),
-            format!("fail: {reason}")
-        ]
+        ["abort 1".to_owned(), format!("reply 7 error: {reason}"), format!("fail: {reason}")]
     );
 }
 
@@ -355,7 +394,8 @@ fn fault_34_savepoint_and_cancel_together_are_decided_by_the_log() {
     bed.tick(0, RUNNING);
     bed.acknowledge(1);
     let lines = bed.suspend(Suspension::Cancelled);
-    assert_eq!(lines, [r#"delete [] ["s3://s/7"]"#, "reply 7 error: the job was cancelled"]);
+    assert_eq!(lines, ["reply 7 error: the job was cancelled"]);
+    assert!(bed.coordinator.delete_aborted().is_some());
     assert_eq!(bed.written(), [r#"delete [] ["s3://s/7"]"#], "what was written too late goes too");
 
     let mut bed = Bed::every_second();
@@ -449,6 +489,7 @@ enum Op {
     Commit,
     Request(Wish),
     Rescale,
+    Switch,
     Restart,
 }
 
@@ -464,6 +505,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => any::<bool>()
             .prop_map(|stop| Op::Request(Wish::Savepoint { location: "s3://s/1".into(), stop, drain: false })),
         1 => Just(Op::Rescale),
+        2 => Just(Op::Switch),
         1 => Just(Op::Restart),
     ]
 }
@@ -480,6 +522,8 @@ struct Checked {
     completed: BTreeSet<CheckpointId>,
     waiting: BTreeSet<RequestId>,
     is_rescaling: bool,
+    /// Whether the checkpoint of a rescale is durable, and its execution goes on nevertheless.
+    is_switching: bool,
 }
 
 impl Checked {
@@ -489,6 +533,7 @@ impl Checked {
             match action {
                 Action::Broadcast(Down::TriggerCheckpoint { execution, checkpoint, .. }) => {
                     prop_assert!(checkpoint > self.triggered, "numbers only grow");
+                    prop_assert!(!self.is_switching, "triggered after the checkpoint of a rescale");
                     prop_assert_eq!(execution.generation, self.generation);
                     self.triggered = checkpoint;
                 }
@@ -508,8 +553,9 @@ impl Checked {
                 Action::Command(Command::Reply { id, .. }) => {
                     prop_assert!(self.waiting.remove(&id), "answered twice");
                 }
-                Action::Rescale(_) => {
+                Action::Rescale(outcome) => {
                     prop_assert!(std::mem::take(&mut self.is_rescaling), "told twice");
+                    self.is_switching |= outcome.is_ok();
                 }
                 Action::Fail(_) => has_failed = true,
                 Action::Broadcast(_) | Action::Command(_) => {}
@@ -536,9 +582,14 @@ impl Checked {
             prop_assert!(!self.proposed.is_empty(), "nothing would ever settle it");
             self.commit(now_ms)?;
         }
-        self.generation += 1;
-        self.coordinator.start(now_ms, self.generation);
+        self.start(now_ms);
         Ok(())
+    }
+
+    fn start(&mut self, now_ms: i64) {
+        self.generation += 1;
+        self.is_switching = false;
+        self.coordinator.start(now_ms, self.generation);
     }
 }
 
@@ -561,6 +612,7 @@ proptest! {
             completed: BTreeSet::new(),
             waiting: BTreeSet::new(),
             is_rescaling: false,
+            is_switching: false,
         };
         run.coordinator.start(0, 1);
         let (mut now_ms, mut progress, mut requests) = (0, RUNNING, 0);
@@ -598,6 +650,14 @@ proptest! {
                 Op::Rescale => {
                     if !run.is_rescaling {
                         run.is_rescaling = run.coordinator.request_for_rescale().is_ok();
+                    }
+                }
+                Op::Switch => {
+                    if run.is_switching {
+                        prop_assert!(run.coordinator.is_settled());
+                        let actions = run.coordinator.suspend(now_ms, &Suspension::Rescaled);
+                        prop_assert!(actions.is_empty(), "{:?}", actions);
+                        run.start(now_ms);
                     }
                 }
                 Op::Restart => run.restart(now_ms)?,

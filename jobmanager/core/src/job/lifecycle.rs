@@ -128,7 +128,12 @@ impl Job {
         loop {
             let before = mem::discriminant(&self.phase);
             match &self.phase {
-                Phase::Waiting { .. } => self.acquire_slots(ctx),
+                Phase::Waiting { .. } => {
+                    // How many it needs is about to be known.
+                    if !self.is_rescale_proposed() {
+                        self.acquire_slots(ctx);
+                    }
+                }
                 Phase::Active(_) => self.tick_active(ctx),
                 Phase::Stopping(_) => self.tick_stopping(ctx),
                 Phase::Delayed { until_ms } => {
@@ -147,7 +152,9 @@ impl Job {
     /// When [`Self::tick`] has something to do, if nothing else happens before.
     pub(crate) fn next_deadline(&self) -> Option<i64> {
         match &self.phase {
-            Phase::Waiting { since_ms, .. } => Some(since_ms + self.settings.slot_timeout_ms),
+            Phase::Waiting { since_ms, .. } => {
+                (!self.is_rescale_proposed()).then_some(since_ms + self.settings.slot_timeout_ms)
+            }
             Phase::Active(execution) => {
                 let coordinator = self.coordinator.next_deadline(execution.progress());
                 execution.register_by_ms.into_iter().chain(coordinator).chain(self.drift_deadline()).min()
@@ -189,7 +196,7 @@ impl Job {
                     // It ran before, so the slots may come back with a machine. What it holds is for others meanwhile.
                     let failure = Failure::from(error);
                     self.record(ctx.now_ms, &failure);
-                    self.interrupt_rescale(ctx, &failure.error);
+                    self.disappoint(ctx, &failure.error);
                     let next = self.decide(ctx.now_ms, &failure);
                     self.dismiss(ctx, next);
                 }

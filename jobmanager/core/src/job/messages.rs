@@ -39,7 +39,12 @@ impl Job {
         self.continue_kept(ctx);
         let Phase::Active(execution) = &mut self.phase else { return Ok(()) };
         let checkpoint_dir = self.coordinator.generation_dir(execution_id.generation);
-        for (session, deployment) in execution.deploy(ctx.now_ms, &self.spec.graph, &self.config, &checkpoint_dir) {
+        let deployments = execution.deploy(ctx.now_ms, &self.spec.graph, &self.config, &checkpoint_dir);
+        if !deployments.is_empty() {
+            // All that were kept have left the execution before.
+            ctx.commands.extend(self.coordinator.delete_aborted());
+        }
+        for (session, deployment) in deployments {
             ctx.send(session, Down::Deploy { execution: execution_id, deployment });
         }
         Ok(())

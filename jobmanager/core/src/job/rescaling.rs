@@ -7,6 +7,11 @@
 //! Up to 2 the rescale can be given up, by whatever goes wrong, and the job runs on as it does. From then on whatever goes
 //! wrong is a failure of the job like any other: it recovers with the new parallelism.
 //!
+//! A job that waits for slots, for its first execution or after a failure, needs no checkpoint for it: it begins with 2, and
+//! starts from the latest checkpoint with the new parallelism.
+//!
+//! What clients want meanwhile, savepoints and stops, waits for the next execution.
+//!
 //! In reactive mode the job rescales itself whenever the slots that there are have been others for a while.
 
 use std::mem;
@@ -79,8 +84,12 @@ impl Job {
         if self.rescale.is_some() {
             return Err(Error::input("it is being rescaled already: wait until it is RUNNING again"));
         }
-        if self.status != JobStatus::Running {
-            return Err(Error::input(format!("it is {}: only a RUNNING job can be rescaled", self.status)));
+        if self.status != JobStatus::Running && !matches!(self.phase, Phase::Waiting { .. }) {
+            let way_out = match self.status {
+                JobStatus::Created | JobStatus::Restarting => "try again when it is RUNNING, or waits for slots",
+                _ => "start it again, with the parallelism that it is to have",
+            };
+            return Err(Error::input(format!("it is {}: {way_out}", self.status)));
         }
         let parallelism = rescale::target(&self.spec.graph, &self.planned, wanted)?;
         if parallelism == rescale::parallelism_of(&self.spec.graph) {
@@ -96,17 +105,25 @@ impl Job {
         request: Option<RequestId>,
         parallelism: Vec<u32>,
     ) -> Result<()> {
-        let Phase::Active(execution) = &self.phase else {
-            return Err(Error::system("it is not running: try again when it is"));
+        let last = match &self.phase {
+            Phase::Active(execution) => Some(execution.as_ref()),
+            Phase::Waiting { .. } => self.kept.as_deref(),
+            _ => return Err(Error::system("it is not running: try again when it is")),
         };
         let needed = parallelism.iter().copied().max().unwrap_or(0);
-        let affinity = execution.affinity(&self.spec.graph, &parallelism);
+        let affinity = last.map(|last| last.affinity(&self.spec.graph, &parallelism)).unwrap_or_default();
         let slots = place(needed, &ctx.resources.offers(self.id), &affinity).map_err(|shortage| {
             Error::input(format!("with that parallelism it {shortage}: add TaskManagers or slots, or ask for less"))
         })?;
-        self.coordinator.request_for_rescale()?;
+        let stage = if matches!(self.phase, Phase::Active(_)) {
+            self.coordinator.request_for_rescale()?;
+            Stage::Checkpoint
+        } else {
+            ctx.propose(Fact::JobRescaled { job: self.id, parallelism: parallelism.clone() });
+            Stage::Proposed
+        };
         ctx.resources.reserve(self.id, &slots);
-        self.rescale = Some(Rescale { request, parallelism, slots, stage: Stage::Checkpoint });
+        self.rescale = Some(Rescale { request, parallelism, slots, stage });
         Ok(())
     }
 
@@ -144,7 +161,7 @@ impl Job {
                 let actions = self.coordinator.suspend(ctx.now_ms, &Suspension::Rescaled);
                 self.carry_out(ctx, actions);
             }
-            // It failed meanwhile, and goes on from there with the new parallelism.
+            // It failed meanwhile, or waits for slots, and goes on from there with the new parallelism.
             other => self.phase = other,
         }
     }
@@ -194,7 +211,12 @@ impl Job {
 
     fn reply_to_rescale(&mut self, ctx: &mut Context<'_>, reply: Result<Reply>) {
         if let Some(request) = self.rescale.as_mut().and_then(|rescale| rescale.request.take()) {
-            ctx.reply(request, reply.map_err(|error| error.context(format!("job {}", self.id))));
+            let explain = |mut error: Error| {
+                // What follows is the end of a process's output, which the job shows among its exceptions.
+                error.message.truncate(error.message.find('\n').unwrap_or(error.message.len()));
+                error.context(format!("job {}", self.id))
+            };
+            ctx.reply(request, reply.map_err(explain));
         }
     }
 

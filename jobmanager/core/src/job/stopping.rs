@@ -90,18 +90,23 @@ impl Job {
                 {
                     stopping.blame_by_ms = Some(ctx.now_ms + BLAME_TIMEOUT_MS);
                 }
-                let actions = self.coordinator.suspend(ctx.now_ms, &Suspension::Failed(failure.error.clone()));
-                self.carry_out(ctx, actions);
-                self.interrupt_rescale(ctx, &failure.error);
+                self.disappoint(ctx, &failure.error);
             }
             other => self.phase = other,
         }
     }
 
+    /// The execution failed, or the next one cannot be started: whoever waits for it is told.
+    pub(super) fn disappoint(&mut self, ctx: &mut Context<'_>, error: &Error) {
+        let actions = self.coordinator.suspend(ctx.now_ms, &Suspension::Failed(error.clone()));
+        self.carry_out(ctx, actions);
+        self.interrupt_rescale(ctx, error);
+    }
+
     /// The execution failed before any worker was told of it.
     pub(super) fn fail_without_workers(&mut self, ctx: &mut Context<'_>, failure: Failure) {
         self.record(ctx.now_ms, &failure);
-        self.interrupt_rescale(ctx, &failure.error);
+        self.disappoint(ctx, &failure.error);
         match self.decide(ctx.now_ms, &failure) {
             next @ Next::Restart { .. } => {
                 self.set_status(ctx.now_ms, JobStatus::Restarting);
@@ -157,6 +162,10 @@ impl Job {
 
     /// No worker is left, but for kept ones.
     pub(super) fn go_on(&mut self, ctx: &mut Context<'_>, next: Next) {
+        // Kept ones work on, and write, until they are told to continue.
+        if self.kept.is_none() {
+            ctx.commands.extend(self.coordinator.delete_aborted());
+        }
         match next {
             Next::Restart { at_ms } => {
                 self.phase = Phase::Delayed { until_ms: at_ms };
@@ -224,7 +233,7 @@ impl Job {
     /// The job fails for good, before or between executions.
     pub(super) fn end_with(&mut self, ctx: &mut Context<'_>, error: Error) {
         self.record(ctx.now_ms, &Failure::from(error.clone()));
-        self.interrupt_rescale(ctx, &error);
+        self.disappoint(ctx, &error);
         self.dismiss(ctx, Next::End { status: JobStatus::Failed, error: Some(error) });
     }
 

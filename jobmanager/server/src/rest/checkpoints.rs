@@ -12,7 +12,7 @@ use super::error::ApiError;
 pub(super) async fn list(State(rest): AppState, Path(id): Path<String>) -> Result<Json<Value>, ApiError> {
     let job = rest.job(id.parse()?).await?;
     let view = &job.checkpoints;
-    let latest = |is_wanted: fn(&CheckpointView) -> bool| view.history.iter().find(|c| is_wanted(c)).map(describe);
+    let latest = |checkpoint: Option<&CheckpointView>| checkpoint.map(describe);
     let restored = view.latest_restored.as_ref().map(|checkpoint| {
         json!({
             "id": checkpoint.id,
@@ -38,12 +38,12 @@ pub(super) async fn list(State(rest): AppState, Path(id): Path<String>) -> Resul
                 statistics(&view.history, |c| c.outcome.is_ok().then(|| duration_ms(c).max(0).unsigned_abs())),
             "alignment_buffered": statistics(&[], |_| None),
             "processed_data": statistics(&[], |_| None),
-            "persisted_data": statistics(&[], |_| None),
+            "persisted_data": statistics(&view.history, |c| c.outcome.is_ok().then_some(c.persisted_bytes)),
         },
         "latest": {
-            "completed": latest(|c| c.outcome.is_ok() && !c.is_savepoint),
-            "savepoint": latest(|c| c.outcome.is_ok() && c.is_savepoint),
-            "failed": latest(|c| c.outcome.is_err()),
+            "completed": latest(view.latest_completed.as_ref()),
+            "savepoint": latest(view.latest_savepoint.as_ref()),
+            "failed": latest(view.latest_failed.as_ref()),
             "restored": restored,
         },
         "history": history,
@@ -91,7 +91,7 @@ fn describe(checkpoint: &CheckpointView) -> Value {
         "end_to_end_duration": duration_ms(checkpoint),
         "alignment_buffered": 0,
         "processed_data": 0,
-        "persisted_data": 0,
+        "persisted_data": checkpoint.persisted_bytes,
         "num_subtasks": checkpoint.subtasks,
         "num_acknowledged_subtasks": acknowledged,
         "checkpoint_type": checkpoint_type(checkpoint.is_savepoint),
@@ -173,6 +173,7 @@ mod tests {
             outcome: Err("declined".into()),
             sync_micros_max: 0,
             alignment_micros_max: 0,
+            persisted_bytes: 0,
             subtasks: 1,
         };
         let history: Vec<_> = (1..=100).map(checkpoint).collect();

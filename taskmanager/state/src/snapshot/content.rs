@@ -75,12 +75,7 @@ impl SnapshotContent {
     }
 
     /// Gives `visit` key group, number of entries and entries of the sections of a state, all of which must be bases.
-    pub fn sections(
-        &self,
-        operator: OperatorId,
-        name: &str,
-        visit: SectionVisitor<'_>,
-    ) -> Result<()> {
+    pub fn sections(&self, operator: OperatorId, name: &str, visit: SectionVisitor<'_>) -> Result<()> {
         let check = |kind| match kind {
             SectionKind::Base => Ok(()),
             SectionKind::Change => Err(Error::system(format!("the snapshot of state '{name}' is not whole"))),

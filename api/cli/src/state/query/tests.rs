@@ -62,7 +62,7 @@ async fn savepoint(dir: &Path) -> Vec<State> {
 }
 
 async fn query(states: &[State], sql: &str) -> Result<String> {
-    let rows = run(&Store::default(), states, sql).await?;
+    let rows = run(&Store::default(), states, sql, false).await?;
     let batches: Vec<RecordBatch> = rows.try_collect().await.map_err(|error| explain(&error))?;
     Ok(pretty_format_batches(&batches).unwrap().to_string())
 }
@@ -131,8 +131,12 @@ async fn names_that_do_not_exist_come_with_those_that_do() {
     refused("SELECT * FROM \"Sum\".seen", "there is no table 'Sum.seen'").await;
     refused("SELECT kay FROM words", "no column 'kay': did you mean 'key'?").await;
     refused("SELEKT 1", "not SQL that is understood").await;
-    refused("SELECT 1; SELECT 2", "single SQL statement").await;
-    refused("", "No SQL statements").await;
+    refused("SELECT 1; SELECT 2", "one statement at a time").await;
+    refused("", "there is no statement").await;
+    refused(" -- nothing", "there is no statement").await;
+    let error = query(&states, "SELECT no_such_function(key) FROM words").await.unwrap_err().to_string();
+    assert!(error.starts_with("the query is refused: "), "{error}");
+    assert!(!error.contains("Error during planning") && !error.contains("caused by"), "{error}");
 }
 
 #[tokio::test]
@@ -170,4 +174,26 @@ async fn a_file_that_is_no_table_is_named() {
     std::fs::write(&path, vec![0; length as usize]).unwrap();
     let error = query(&states, "SELECT * FROM words").await.unwrap_err().to_string();
     assert!(error.contains("state 'words' of operator 'Count'") && error.contains("1-0.parquet"), "{error}");
+}
+
+#[tokio::test]
+async fn a_damaged_file_gives_no_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let states = savepoint(dir.path()).await;
+    let path = dir.path().join("Count/words/1-1.parquet");
+    let mut bytes = std::fs::read(&path).unwrap();
+    // In the data, behind the magic number: what describes the columns is at the end.
+    bytes[8] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let queries = [
+        "SELECT * FROM words",
+        "SELECT count(*) FROM public.words",
+        "WITH w AS (SELECT key FROM savepoint.public.words) SELECT count(*) FROM w",
+        "SELECT 1 WHERE EXISTS (SELECT 1 FROM words)",
+    ];
+    for sql in queries {
+        let error = query(&states, sql).await.unwrap_err().to_string();
+        assert!(error.contains("1-1.parquet is damaged: its SHA-256 is"), "{sql}: {error}");
+    }
+    query(&states, "SELECT * FROM Count.seen").await.unwrap();
 }

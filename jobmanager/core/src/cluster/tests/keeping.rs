@@ -262,6 +262,30 @@ fn who_waits_too_long_for_slots_gives_back_those_that_it_holds() {
 }
 
 #[test]
+fn a_savepoint_that_failed_is_deleted_when_no_worker_writes_to_it_any_more() {
+    let savepoint =
+        || Request::Savepoint { job: JOB, target: Some("/s".into()), stop: false, drain: false, suffix: "x".into() };
+    let delete = r#"delete [] ["file:///s/savepoint-ababab-x"]"#;
+    let mut bed = Bed::checkpointed(&[]);
+    bed.request(8, savepoint());
+    let mut lines = bed.close(4);
+    lines.extend(bed.exited(2, 1, GONE));
+    lines.extend(bed.add_worker(5, "tm-2", 2));
+    assert!(lines.iter().any(|line| line.starts_with("reply 8 error: ")), "{lines:?}");
+    assert!(!lines.iter().any(|line| line == delete), "a kept worker runs on: {lines:?}");
+    let lines = bed.add_worker(3, "tm-1", 2);
+    assert_eq!(lines[..2], ["3 ← registered", delete]);
+
+    let mut bed = Bed::checkpointed(&[]);
+    bed.request(8, savepoint());
+    let lines = bed.request(9, Request::Cancel { job: JOB });
+    assert_eq!(lines, ["3 ← cancel", "4 ← cancel", "reply 8 error: the job was cancelled", "reply 9 Cancelling"]);
+    bed.set_all(WORKERS, 1, TaskStatus::Canceled);
+    assert!(bed.exited(1, 1, "killed").is_empty());
+    assert_eq!(bed.exited(2, 1, "killed")[..2], [delete, "propose CANCELED"]);
+}
+
+#[test]
 fn slots_stay_where_they_were() {
     let mut bed = Bed::checkpointed(&[]);
     // It comes first by its id, and would get the first slot.

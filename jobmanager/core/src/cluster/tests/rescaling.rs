@@ -12,6 +12,10 @@ fn rescale(parallelism: Parallelism) -> Request {
     Request::Rescale { job: JOB, parallelism }
 }
 
+fn savepoint(stop: bool) -> Request {
+    Request::Savepoint { job: JOB, target: Some("/s".into()), stop, drain: false, suffix: "x".into() }
+}
+
 /// The subtasks of the source, on these sessions, and the sink's.
 fn tasks(sessions: &[SessionId]) -> Vec<(SessionId, SubtaskId)> {
     let source = (0..).zip(sessions).map(|(index, &session)| (session, SubtaskId { vertex: 0, index }));
@@ -139,14 +143,16 @@ fn what_cannot_be_is_refused_and_the_job_runs_on() {
     assert_eq!(bed.refusal(all(4)), "it is being rescaled already: wait until it is RUNNING again");
 
     let mut bed = Bed::with_room(&[]);
-    let stop = Request::Savepoint { job: JOB, target: Some("/s".into()), stop: true, drain: false, suffix: "x".into() };
-    bed.request(7, stop);
+    bed.request(7, savepoint(true));
     assert_eq!(bed.refusal(all(4)), "the job is already stopping");
     assert_eq!(bed.cluster.slots_free(), 2);
 
     let mut bed = Bed::new(&[]);
     bed.submit();
-    assert_eq!(bed.refusal(all(4)), "it is CREATED: only a RUNNING job can be rescaled");
+    bed.add_task_manager(1, "tm-1", 2);
+    assert_eq!(bed.refusal(all(4)), "it is CREATED: try again when it is RUNNING, or waits for slots");
+    bed.request(8, Request::Cancel { job: JOB });
+    assert_eq!(bed.refusal(all(4)), "it is CANCELLING: start it again, with the parallelism that it is to have");
     let unknown = Request::Rescale { job: JobId([1; 16]), parallelism: Parallelism::All(1) };
     assert!(bed.request(9, unknown)[0].contains("there is no job"));
 }
@@ -160,6 +166,97 @@ fn a_rescale_waits_for_the_checkpoint_before_it() {
     assert_eq!(lines[lines.len() - 2..], ["3 ← trigger 2", "4 ← trigger 2"]);
     let lines = bed.acknowledge(WORKERS, 1, 2);
     assert!(lines.contains(&"propose parallelism [4, 1]".to_owned()), "{lines:?}");
+}
+
+/// The job that [`Bed::with_room`] has, rescaled to 4 with a savepoint waiting. Generation 2 is being started.
+fn rescaled_before_a_savepoint() -> Bed {
+    let mut bed = Bed::with_room(&[RESTART]);
+    bed.request(7, rescale(Parallelism::All(4)));
+    assert!(bed.request(8, savepoint(false)).is_empty());
+    bed.is_log_slow = true;
+    bed.acknowledge(WORKERS, 1, 1);
+    assert_eq!(bed.make_durable(), DONE[..3], "nothing is triggered before the switch");
+    bed.is_log_slow = false;
+    assert_eq!(bed.make_durable(), DONE[3..]);
+    bed
+}
+
+#[test]
+fn a_savepoint_behind_a_rescale_is_taken_of_the_next_execution() {
+    let mut bed = rescaled_before_a_savepoint();
+    bed.add_worker(6, "tm-3", 2);
+    bed.add_worker(3, "tm-1", 2);
+    bed.add_worker(4, "tm-2", 2);
+    let lines = bed.all_run(&[3, 6, 4, 6], 2);
+    assert_eq!(lines[..2], ["3 ← discover 0", "reply 7 Rescaled([4, 1])"]);
+    assert_eq!(lines[2], "3 ← trigger 2 savepoint file:///s/savepoint-ababab-x stop false");
+    let lines = bed.all_acknowledge(&[3, 6, 4, 6], 2, 2);
+    assert_eq!(lines.last().map(String::as_str), Some("reply 8 completed file:///s/savepoint-ababab-x"));
+
+    let mut bed = rescaled_before_a_savepoint();
+    let lines = bed.step(Event::SessionClosed { session: 5 });
+    let refusal = "reply 8 error: the job failed: TaskManager tm-3 was lost";
+    assert!(lines.iter().any(|line| line.starts_with(refusal)), "{lines:?}");
+}
+
+#[test]
+fn a_job_that_waits_for_slots_can_be_rescaled() {
+    let waiting = || {
+        let mut bed = Bed::running(&[EVERY_SECOND, ("slot.request.timeout", "10 s")]);
+        bed.wait_until(1000);
+        bed.acknowledge(WORKERS, 1, 1);
+        bed.step(Event::SessionClosed { session: 2 });
+        assert!(bed.job().waiting_for.is_some());
+        bed
+    };
+    let mut bed = waiting();
+    assert_eq!(
+        bed.refusal(rescale(Parallelism::All(3))),
+        "with that parallelism it needs 3 slots, holds 1, 0 of 1 free on 1 TaskManager: add TaskManagers or slots, or ask for less"
+    );
+    assert_eq!(
+        bed.request(7, rescale(Parallelism::All(1))),
+        ["propose parallelism [1, 1]", "propose generation 2", "3 ← continue 2 from 1"],
+        "it has a checkpoint"
+    );
+    assert_eq!(bed.job().rescaling_to, Some(vec![1, 1]));
+    let lines = bed.add_worker(3, "tm-1", 2);
+    assert_eq!(lines[1], "3 ← deploy 0.0 in slot 0 restored, 1.0 in slot 0 restored");
+    assert_eq!(bed.all_run(&[3], 2), ["3 ← discover 0", "reply 7 Rescaled([1, 1])"]);
+    assert_eq!((bed.status(), bed.parallelism()), (JobStatus::Running, vec![1, 1]));
+
+    let mut bed = waiting();
+    bed.is_log_slow = true;
+    assert_eq!(bed.request(7, rescale(Parallelism::All(1))), ["propose parallelism [1, 1]"]);
+    assert!(bed.wait_until(20_000).is_empty(), "the log is waited for");
+    assert_eq!(bed.make_durable(), ["propose generation 2"]);
+    assert_eq!(bed.make_durable(), ["3 ← continue 2 from 1"]);
+    let lines = bed.step(Event::SessionClosed { session: 3 });
+    let outcome = "reply 7 error: job JOB: it has its new parallelism, but did not get to run with it: the worker on";
+    assert!(lines.iter().any(|line| line.starts_with(outcome)), "{lines:?}");
+}
+
+#[test]
+fn a_job_that_waits_for_its_first_slots_can_be_rescaled() {
+    let mut bed = Bed::new(&[]);
+    bed.add_task_manager(1, "tm-1", 1);
+    bed.submit();
+    assert_eq!(
+        bed.request(7, rescale(Parallelism::All(1))),
+        ["propose parallelism [1, 1]", "propose generation 1", "1 ← start worker 1"]
+    );
+    bed.add_worker(3, "tm-1", 1);
+    assert_eq!(bed.all_run(&[3], 1), ["3 ← discover 0", "reply 7 Rescaled([1, 1])"]);
+}
+
+#[test]
+fn the_output_of_a_process_is_no_part_of_the_reply() {
+    let mut bed = Bed::with_room(&[RESTART]);
+    bed.request(7, rescale(Parallelism::All(4)));
+    let lines = bed.exited(2, 1, "signal 9 (SIGKILL)\nlast words");
+    let reply = lines.iter().find(|line| line.starts_with("reply 7 error: "));
+    assert!(reply.is_some_and(|reply| reply.ends_with("tm-2 ended: signal 9 (SIGKILL)")), "{lines:?}");
+    assert!(bed.job().exceptions[0].message.ends_with("last words"));
 }
 
 #[test]
