@@ -8,6 +8,7 @@
 //! - [`tables`]: savepoints of a large state, beside the same columns written by hand
 //! - [`rewind`]: going back to a checkpoint in memory, beside reading its file
 //! - [`gaps`]: output while a large state moves: after a kill, in a rescale, in an upgrade, while it is written
+//! - [`spill`]: state of more and more times its memory
 //! - [`startup`]: the time to the first result, and the memory of idle processes, beside what we allow ourselves
 //!
 //! [`harness`] has what they share, [`cluster`] starts processes, [`outputs`] reads when a job had output and [`plot`]
@@ -24,6 +25,7 @@ mod plot;
 mod report;
 mod rewind;
 mod shuffle;
+mod spill;
 mod startup;
 mod tables;
 mod wordcount;
@@ -69,6 +71,7 @@ enum Benchmark {
     Checkpoint,
     Tables,
     Rewind,
+    Spill,
     Kill,
     Rescale,
     Upgrade,
@@ -86,6 +89,7 @@ impl Benchmark {
             Self::Checkpoint => checkpoint::run(is_quick),
             Self::Tables => tables::run(is_quick),
             Self::Rewind => rewind::run(is_quick),
+            Self::Spill => spill::run(is_quick),
             Self::Kill => gaps::killed(is_quick),
             Self::Rescale => gaps::rescaled(is_quick),
             Self::Upgrade => gaps::upgraded(is_quick),

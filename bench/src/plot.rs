@@ -29,11 +29,8 @@ pub(crate) struct Plot<'a> {
 impl Plot<'_> {
     /// Writes the picture to `NAME.svg` in the folder of the documents.
     pub(crate) fn save(&self, name: &str) -> Result<()> {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(format!("{name}.svg"));
         let caption = format!("{}, {}", report::command(), report::today());
-        std::fs::write(&path, self.to_svg(&caption)).with_context(|| path.display().to_string())?;
-        println!("wrote {}", path.display());
-        Ok(())
+        write(name, &self.to_svg(&caption))
     }
 
     fn to_svg(&self, caption: &str) -> String {
@@ -44,10 +41,7 @@ impl Plot<'_> {
         let x = |ms: f64| left + (ms - self.from_ms as f64) / span_ms * width;
         let y = |records: f64| top + height * (1.0 - records / most);
 
-        let mut svg = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"12\">\n\
-             <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"white\"/>\n"
-        );
+        let mut svg = head();
         let mut line = |text: String| {
             svg.push_str(&text);
             svg.push('\n');
@@ -94,6 +88,64 @@ fn rule(x1: f64, y1: f64, x2: f64, y2: f64, colour: &str) -> String {
     format!("<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" stroke=\"{colour}\"/>")
 }
 
+/// A figure by another, both on axes that begin at 0.
+pub(crate) struct Curve<'a> {
+    /// What can be seen.
+    pub(crate) title: &'a str,
+    /// In ascending order.
+    pub(crate) points: &'a [(f64, f64)],
+}
+
+impl Curve<'_> {
+    /// Writes the picture to `NAME.svg` in the folder of the documents.
+    pub(crate) fn save(&self, name: &str) -> Result<()> {
+        let caption = format!("{}, {}", report::command(), report::today());
+        write(name, &self.to_svg(&caption))
+    }
+
+    fn to_svg(&self, caption: &str) -> String {
+        let [left, right, top, bottom] = MARGINS;
+        let (width, height) = (WIDTH - left - right, HEIGHT - top - bottom);
+        let most = |value: fn(&(f64, f64)) -> f64| self.points.iter().map(value).fold(f64::MIN_POSITIVE, f64::max);
+        let (most_x, most_y) = (most(|point| point.0), most(|point| point.1));
+        let x = |value: f64| left + value / most_x * width;
+        let y = |value: f64| top + height * (1.0 - value / most_y);
+        let mut svg = head();
+        svg.push_str(&text(left, 18.0, "start", "#000", self.title));
+        svg.push_str(&text(WIDTH - right, HEIGHT - 6.0, "end", "#777", caption));
+        for share in [0.0, 0.5, 1.0] {
+            svg.push_str(&rule(left, y(most_y * share), left + width, y(most_y * share), "#ddd"));
+            svg.push_str(&text(left - 6.0, y(most_y * share) + 4.0, "end", "#777", &format!("{:.1}", most_y * share)));
+        }
+        let mut points = String::new();
+        for (at, value) in self.points {
+            svg.push_str(&text(x(*at), top + height + 16.0, "middle", "#777", &format!("{at}")));
+            // Writing to a string cannot fail.
+            let _ = write!(points, "{:.1},{:.1} ", x(*at), y(*value));
+        }
+        let _ = writeln!(
+            svg,
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"#2563eb\" stroke-width=\"1.5\"/>\n</svg>",
+            points.trim_end()
+        );
+        svg
+    }
+}
+
+fn head() -> String {
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"12\">\n\
+         <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"white\"/>\n"
+    )
+}
+
+fn write(name: &str, svg: &str) -> Result<()> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(format!("{name}.svg"));
+    std::fs::write(&path, svg).with_context(|| path.display().to_string())?;
+    println!("wrote {}", path.display());
+    Ok(())
+}
+
 fn text(x: f64, y: f64, anchor: &str, colour: &str, text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('<', "&lt;");
     format!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" fill=\"{colour}\">{text}</text>")
@@ -116,6 +168,13 @@ mod tests {
             svg.contains(">a &lt; b</text>") && svg.contains(">-1 s</text>") && svg.contains(">3 s</text>"),
             "{svg}"
         );
+    }
+
+    #[test]
+    fn a_curve_goes_through_its_points() {
+        let svg = Curve { title: "t", points: &[(0.0, 4.0), (10.0, 2.0)] }.to_svg("c");
+        assert!(svg.contains("points=\"60.0,40.0 780.0,130.0\"") && svg.trim_end().ends_with("</svg>"), "{svg}");
+        assert!(!Curve { title: "", points: &[] }.to_svg("").contains("NaN"));
     }
 
     #[test]
