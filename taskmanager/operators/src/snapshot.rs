@@ -248,6 +248,8 @@ pub struct RestoredState {
     pub allow_non_restored_state: bool,
     /// The checkpoint that it is of, if the subtask is to be able to go back to it.
     pub rewindable_from: Option<CheckpointId>,
+    /// Which subtask of how many it is for.
+    pub place: (u32, u32),
     /// What is in memory already.
     pub held: HeldState,
     /// What was in flight: it is processed before anything else.

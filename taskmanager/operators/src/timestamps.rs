@@ -24,9 +24,15 @@ pub(crate) const WATERMARK_STATE: &str = "watermark";
 
 /// How far event time had come when the checkpoint was taken. The end of all time, which a job that was drained has
 /// seen, is not believed: records may follow now.
+///
+/// There is one watermark for each subtask of before. They differ when barriers have overtaken watermarks, and then a subtask
+/// that has the same key groups as before goes on with its own: with an earlier one it would fire windows again.
 pub(crate) fn restored_watermark(cx: &mut OpenContext<'_>) -> Result<Timestamp> {
     let watermarks: Vec<Timestamp> = cx.restored.take_state(cx.operator, WATERMARK_STATE)?;
-    Ok(watermarks.into_iter().min().filter(|watermark| *watermark != WATERMARK_MAX).unwrap_or(WATERMARK_MIN))
+    let (index, parallelism) = cx.restored.place;
+    let own = watermarks.get(index as usize).filter(|_| watermarks.len() == parallelism as usize);
+    let restored = own.or(watermarks.iter().min()).copied();
+    Ok(restored.filter(|watermark| *watermark != WATERMARK_MAX).unwrap_or(WATERMARK_MIN))
 }
 
 /// Says how far event time has come.
@@ -336,5 +342,29 @@ impl<T: Data> Operator<T, T> for AssignTimestamps<T> {
         self.is_idle = true;
         out.control(&mut Control::Idle)?;
         Ok(pause)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flott_checkpoint::OperatorState;
+    use flott_core::codec;
+    use flott_core::ids::OperatorId;
+
+    use super::*;
+    use crate::snapshot::RestoredState;
+
+    #[test]
+    fn a_subtask_goes_on_with_its_own_watermark_where_there_are_as_many_as_before() {
+        let watermark = |place| {
+            let elements = [100_i64, 90].iter().map(|watermark| codec::encode(watermark).unwrap()).collect();
+            let (operator, name) = (OperatorId([1; 16]), WATERMARK_STATE.to_owned());
+            let state = OperatorState { operator, name, redistribution: Redistribution::Union, elements };
+            let mut restored = RestoredState::new(Vec::new(), vec![state]);
+            restored.place = place;
+            restored_watermark(&mut OpenContext { operator, restored: &mut restored }).unwrap()
+        };
+        assert_eq!([watermark((0, 2)), watermark((1, 2))], [100, 90]);
+        assert_eq!([watermark((0, 1)), watermark((2, 3))], [90, 90], "others start with the earliest");
     }
 }

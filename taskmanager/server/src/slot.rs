@@ -297,9 +297,14 @@ impl Slot<'_> {
     /// the next generation reads it from files.
     fn release(&mut self, checkpoint: CheckpointId) -> HeldState {
         let mut released = ReleasedState::new(checkpoint);
-        for mut subtask in std::mem::take(&mut self.subtasks) {
+        for subtask in std::mem::take(&mut self.subtasks) {
             let id = subtask.cx.subtask;
-            if let Err(error) = guard(|| subtask.release(&mut released)) {
+            // It is dropped inside the guard: that runs the user's code too.
+            let release = || {
+                let mut subtask = subtask;
+                subtask.release(&mut released)
+            };
+            if let Err(error) = guard(release) {
                 tracing::warn!(subtask = %id, %error, "its state cannot be kept");
             }
         }

@@ -250,6 +250,8 @@ impl Worker {
             }
             Down::CheckpointCompleted { execution, checkpoint, is_last } if execution == self.execution => {
                 let is_savepoint = self.savepoints.remove(&checkpoint);
+                // Of other savepoints nothing more is heard.
+                self.savepoints.retain(|savepoint| *savepoint > checkpoint);
                 if !is_savepoint {
                     self.local_runs.completed(checkpoint);
                 }
@@ -345,8 +347,8 @@ impl Worker {
         match checkpoint {
             Some(checkpoint) => slots.values().for_each(|slot| slot.order(Order::Release(checkpoint))),
             None => {
-                slots.clear();
                 self.local_runs = LocalRuns::default();
+                slots.values().for_each(|slot| slot.order(Order::Cancel));
             }
         }
         self.releasing = Some(slots);
@@ -506,6 +508,8 @@ impl Worker {
                 self.local_runs.add(restore.checkpoint, task.subtask, runs);
             }
             restored.own_folder = job_folder(&deployment.checkpoint_dir).map(str::to_owned);
+            let vertex = &self.graph.vertices[task.subtask.vertex as usize];
+            restored.place = (task.subtask.index, vertex.parallelism);
             restored.rewindable_from = task.restore.as_ref().filter(|_| is_rewindable).map(|r| r.checkpoint);
             let signal = signals[&task.slot].clone();
             let state = StateBackend::new(budgets[&task.slot].clone(), Some(self.folder_of(task.subtask)), is_disk);
