@@ -213,6 +213,11 @@ impl<K: Data + Eq, N: Namespace, V: Data> KeyedTable<K, N, V> {
         self.tables.iter().map(HashTable::len).sum::<usize>() + on_disk
     }
 
+    /// Whether entries may be on disk, or have been: what a value does not save of itself is lost there.
+    pub fn is_on_disk(&self) -> bool {
+        self.cold.is_some()
+    }
+
     /// Whether there are certainly no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -109,7 +109,7 @@ where
                     is_noted = true;
                     self.wake_key(hash, &key, time)?;
                 }
-                if !is_noted {
+                if !is_noted || self.table.is_on_disk() {
                     self.note_again(hash, time);
                 }
                 if self.buffer.len() >= Batch::<Out>::ROWS_MAX {
@@ -127,7 +127,8 @@ where
             .map(|(key, _)| key.clone())
     }
 
-    /// Sessions that were on disk in the meantime have forgotten where they are noted: they are, for when they are due.
+    /// Sessions that were on disk in the meantime have forgotten where they are noted, which may have been here, beside
+    /// another one that is: they are, for when they are due.
     fn note_again(&mut self, hash: u64, time: Timestamp) {
         for (_, sessions) in self.table.find_by_hash(hash, &()) {
             let next = sessions.iter().map(|session| session.next_time(&self.options)).filter(|next| *next > time);
