@@ -29,8 +29,7 @@ pub(crate) struct Plot<'a> {
 impl Plot<'_> {
     /// Writes the picture to `NAME.svg` in the folder of the documents.
     pub(crate) fn save(&self, name: &str) -> Result<()> {
-        let caption = format!("{}, {}", report::command(), report::today());
-        write(name, &self.to_svg(&caption))
+        write(name, |caption| self.to_svg(caption))
     }
 
     fn to_svg(&self, caption: &str) -> String {
@@ -99,8 +98,7 @@ pub(crate) struct Curve<'a> {
 impl Curve<'_> {
     /// Writes the picture to `NAME.svg` in the folder of the documents.
     pub(crate) fn save(&self, name: &str) -> Result<()> {
-        let caption = format!("{}, {}", report::command(), report::today());
-        write(name, &self.to_svg(&caption))
+        write(name, |caption| self.to_svg(caption))
     }
 
     fn to_svg(&self, caption: &str) -> String {
@@ -139,7 +137,8 @@ fn head() -> String {
     )
 }
 
-fn write(name: &str, svg: &str) -> Result<()> {
+fn write(name: &str, draw: impl FnOnce(&str) -> String) -> Result<()> {
+    let svg = draw(&format!("{}, {}", report::command(), report::today()));
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(format!("{name}.svg"));
     std::fs::write(&path, svg).with_context(|| path.display().to_string())?;
     println!("wrote {}", path.display());

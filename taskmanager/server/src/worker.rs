@@ -381,8 +381,8 @@ impl Worker {
             SlotEvent::Released { checkpoint, held } if self.held.0 == Some(checkpoint) => {
                 self.held.1.get_mut().extend(held);
             }
-            SlotEvent::Released { .. } => {}
-            SlotEvent::Stopped { .. } => {}
+            // What was taken back to another checkpoint is of no use.
+            SlotEvent::Released { .. } | SlotEvent::Stopped { .. } => {}
             _ => return Ok(()),
         }
         releasing.remove(&number);
