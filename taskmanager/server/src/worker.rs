@@ -8,38 +8,31 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use flott_checkpoint::assign::channel_inputs;
-use flott_checkpoint::manifest::ChannelInput;
-use flott_checkpoint::{FileHandle, Store};
-use flott_connector_spi::Waker;
+use flott_checkpoint::Store;
 use flott_control::{CheckpointKind, Down, ExecutionId, JobDeployment, TaskDeployment, Up};
-use flott_core::config::options::StateBackendType;
 use flott_core::config::{Configuration, options};
-use flott_core::ids::{CheckpointId, Generation, OperatorId, SubtaskId, TaskManagerId};
+use flott_core::ids::{CheckpointId, Generation, SubtaskId, TaskManagerId};
 use flott_core::key_group::range_of;
 use flott_core::status::TaskStatus;
 use flott_core::{Error, ErrorKind, Result, ResultExt};
-use flott_graph::{JobGraph, Partitioning};
-use flott_network::{Barrier, ChannelId, DataPlane, Options, Sender, Signal, local_channel};
-use flott_operators::program::Head;
-use flott_operators::{HeldState, Program, RestoredState, TaskContext};
+use flott_graph::JobGraph;
+use flott_network::{Barrier, DataPlane, Options};
+use flott_operators::{HeldState, Program};
 use flott_proto::Session;
-use flott_state::{MemoryBudget, StateBackend};
 use flott_telemetry::TaskCounters;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
-use crate::alignment::Overtaking;
-use crate::gate::{InputChannel, InputGate, Records};
 use crate::local_runs::LocalRuns;
 use crate::resources::{Scratch, slot_memory};
 use crate::restore::Fetched;
-use crate::slot::{MakeSubtask, Order, SlotEvent, SlotHandle};
-use crate::subtask::{Report, Subtask};
+use crate::slot::{Order, SlotEvent, SlotHandle};
+use crate::subtask::Report;
 use crate::supervisor::{JobManagerLink, data_hosts};
+
+mod starting;
 use crate::upload::Uploaded;
 use crate::{restore, upload};
 
@@ -488,198 +481,4 @@ impl Worker {
         self.order_all(|| Order::Cancel);
         self.status(subtask, TaskStatus::Failed, Some(error)).await
     }
-
-    /// Connects and starts all subtasks.
-    fn start(&mut self, deployment: JobDeployment, fetched: Vec<Fetched>) -> Result<()> {
-        self.checkpoint_dir = deployment.checkpoint_dir.clone();
-        let numbers: BTreeSet<u32> = deployment.tasks.iter().map(|task| task.slot).collect();
-        let budgets: BTreeMap<u32, MemoryBudget> =
-            numbers.iter().map(|number| (*number, MemoryBudget::new(self.slot_memory))).collect();
-        let is_disk = deployment.config.get(options::STATE_BACKEND)? == StateBackendType::Disk;
-        let signals: BTreeMap<u32, Signal> = numbers.into_iter().map(|number| (number, Signal::new())).collect();
-        for task in &deployment.tasks {
-            self.slot_of.insert(task.subtask, task.slot);
-        }
-        let mut channels = self.channels(&deployment, &signals)?;
-        let mut tasks_by_slot: BTreeMap<u32, Vec<PreparedTask>> = BTreeMap::new();
-        for (task, Fetched { mut restored, runs }) in deployment.tasks.iter().zip(fetched) {
-            let is_rewindable = deployment.config.get(options::RECOVERY_FROM_LOCAL)?;
-            if let Some(restore) = &task.restore {
-                self.local_runs.add(restore.checkpoint, task.subtask, runs);
-            }
-            restored.own_folder = job_folder(&deployment.checkpoint_dir).map(str::to_owned);
-            let vertex = &self.graph.vertices[task.subtask.vertex as usize];
-            restored.place = (task.subtask.index, vertex.parallelism);
-            restored.rewindable_from = task.restore.as_ref().filter(|_| is_rewindable).map(|r| r.checkpoint);
-            let signal = signals[&task.slot].clone();
-            let state = StateBackend::new(budgets[&task.slot].clone(), Some(self.folder_of(task.subtask)), is_disk);
-            let prepared = self.prepare(task, &deployment, restored, state, &mut channels, signal);
-            tasks_by_slot.entry(task.slot).or_default().push(prepared);
-        }
-        for (number, tasks) in tasks_by_slot {
-            let makes = tasks.into_iter().map(|task| {
-                let (subtask, program) = (task.cx.subtask, Arc::clone(&self.program));
-                let make: MakeSubtask = Box::new(move || task.build(&program));
-                (subtask, make)
-            });
-            let makes = makes.collect();
-            let (events, generation) = (self.events.clone(), self.execution.generation);
-            let handle = SlotHandle::start(number, signals[&number].clone(), makes, move |event| {
-                // The slot waits while the worker is busy; a worker that is gone hears nothing.
-                let _ = events.blocking_send((generation, Event::Slot(number, event)));
-            })?;
-            self.slots.insert(number, handle);
-        }
-        Ok(())
-    }
-
-    fn prepare(
-        &mut self,
-        task: &TaskDeployment,
-        deployment: &JobDeployment,
-        restored: RestoredState,
-        state: StateBackend,
-        channels: &mut Channels,
-        signal: Signal,
-    ) -> PreparedTask {
-        let vertex = &self.graph.vertices[task.subtask.vertex as usize];
-        let counters = Arc::new(TaskCounters::default());
-        self.counters.insert(task.subtask, Arc::clone(&counters));
-        let woken = Arc::new(AtomicBool::new(false));
-        let is_woken = Arc::clone(&woken);
-        let cx = TaskContext {
-            job: self.execution.job,
-            generation: self.execution.generation,
-            subtask: task.subtask,
-            name: vertex.name.clone(),
-            parallelism: vertex.parallelism,
-            max_parallelism: vertex.max_parallelism,
-            config: deployment.config.clone(),
-            counters,
-            io: tokio::runtime::Handle::current(),
-            waker: Waker::new(move || {
-                is_woken.store(true, Ordering::Release);
-                signal.notify();
-            }),
-            woken,
-            splits: Arc::default(),
-            state,
-        };
-        PreparedTask {
-            senders: channels.senders.remove(&task.subtask).unwrap_or_default(),
-            receivers: channels.receivers.remove(&task.subtask).unwrap_or_default(),
-            inputs: channel_inputs(&self.graph, task.subtask.vertex),
-            operator: vertex.operators[0].id,
-            chain: task.restore.as_ref().and_then(|restore| continued_chain(restore, &deployment.checkpoint_dir)),
-            restored,
-            cx,
-        }
-    }
-
-    /// Makes the ends of all channels that begin or end here.
-    fn channels(&self, deployment: &JobDeployment, signals: &BTreeMap<u32, Signal>) -> Result<Channels> {
-        let graph = &self.graph;
-        let capacity = deployment.config.get(options::CHANNEL_BYTES)?;
-        let overtaking = Overtaking::of(&deployment.config)?;
-        let mut channels = Channels::default();
-        let signal_of = |subtask: SubtaskId| self.slot_of.get(&subtask).map(|slot| signals[slot].clone());
-        for (index, edge) in graph.edges.iter().enumerate() {
-            let senders = graph.vertices[edge.source as usize].parallelism;
-            let receivers = graph.vertices[edge.target as usize].parallelism;
-            let overtakes = overtaking.allows(edge.partitioning);
-            for from in 0..senders {
-                for to in 0..receivers {
-                    if edge.partitioning == Partitioning::Forward && from != to {
-                        continue;
-                    }
-                    let source = SubtaskId { vertex: edge.source, index: from };
-                    let target = SubtaskId { vertex: edge.target, index: to };
-                    let id = ChannelId { edge: index as u32, from, to };
-                    let (sender, receiver) = match (signal_of(source), signal_of(target)) {
-                        (Some(producer), Some(consumer)) => {
-                            let (sender, receiver) = local_channel(capacity, producer, consumer);
-                            (Some(sender), Some(receiver))
-                        }
-                        (Some(producer), None) => {
-                            let peer = self.peer(deployment, target)?;
-                            (Some(self.plane()?.sender(id, peer, producer)), None)
-                        }
-                        (None, Some(consumer)) => (None, Some(self.plane()?.receiver(id, consumer))),
-                        (None, None) => (None, None),
-                    };
-                    if let Some(sender) = sender {
-                        let sender = if overtakes { sender.with_overtaking() } else { sender };
-                        channels.senders.entry(source).or_default().entry(index).or_default().push(sender);
-                    }
-                    if let Some(receiver) = receiver {
-                        let is_keyed = edge.partitioning == Partitioning::Hash;
-                        let channel = InputChannel { receiver, is_keyed, is_ordered: !overtakes };
-                        channels.receivers.entry(target).or_default().push(channel);
-                    }
-                }
-            }
-        }
-        Ok(channels)
-    }
-
-    fn plane(&self) -> Result<&DataPlane> {
-        self.plane.as_ref().ok_or_else(|| Error::system("an embedded cluster has one worker only"))
-    }
-
-    fn peer<'a>(&self, deployment: &'a JobDeployment, subtask: SubtaskId) -> Result<&'a str> {
-        let placement = deployment.placement.get(subtask.vertex as usize);
-        placement
-            .and_then(|workers| workers.get(subtask.index as usize))
-            .and_then(|worker| deployment.workers.get(*worker as usize))
-            .map(|worker| worker.data_address.as_str())
-            .ok_or_else(|| Error::system(format!("subtask {subtask} has no worker")))
-    }
-}
-
-/// The ends of the channels of this worker's subtasks.
-#[derive(Default)]
-struct Channels {
-    senders: BTreeMap<SubtaskId, BTreeMap<usize, Vec<Sender>>>,
-    receivers: BTreeMap<SubtaskId, Vec<InputChannel>>,
-}
-
-/// Everything that a subtask is built from, on its way to the slot's thread.
-struct PreparedTask {
-    cx: TaskContext,
-    senders: BTreeMap<usize, Vec<Sender>>,
-    receivers: Vec<InputChannel>,
-    inputs: Vec<ChannelInput>,
-    /// The first operator of the chain.
-    operator: OperatorId,
-    restored: RestoredState,
-    chain: Option<Vec<FileHandle>>,
-}
-
-impl PreparedTask {
-    fn build(mut self, program: &Program) -> Result<Subtask> {
-        let outputs = self.senders.values().flatten().cloned().collect();
-        let head = program.build(self.cx.subtask.vertex, &self.cx, &mut self.senders)?;
-        let records = match &head {
-            Head::Input(task) => Some(Records { operator: self.operator, inputs: self.inputs, codec: task.codec() }),
-            Head::Source(_) => None,
-        };
-        let gate = InputGate::new(self.receivers, records, Overtaking::of(&self.cx.config)?);
-        let mut subtask = Subtask::new(self.cx, head, gate, outputs, self.chain)?;
-        subtask.open(self.restored)?;
-        Ok(subtask)
-    }
-}
-
-/// The restored files that later checkpoints can build on: those of the same key groups, written by
-/// this job. Files of a savepoint are the user's and may go any time.
-fn continued_chain(restore: &flott_checkpoint::TaskRestore, checkpoint_dir: &str) -> Option<Vec<FileHandle>> {
-    let job_dir = job_folder(checkpoint_dir)?;
-    let source = restore.keyed.first().filter(|source| restore.is_same_range && !source.files.is_empty())?;
-    let is_ours = |file: &FileHandle| file.path.strip_prefix(job_dir).is_some_and(|rest| rest.starts_with('/'));
-    source.files.iter().all(is_ours).then(|| source.files.clone())
-}
-
-/// The folder of all checkpoints of a job, given that of the checkpoints of one generation.
-fn job_folder(checkpoint_dir: &str) -> Option<&str> {
-    checkpoint_dir.rsplit_once('/').map(|(folder, _)| folder)
 }
