@@ -78,6 +78,16 @@ pub struct EdgeFactory {
 impl EdgeFactory {
     /// An edge that carries records of type `T`; `hash` computes the hashes of their keys where it is keyed.
     pub fn new<T: Data>(hash: Option<HashRows<T>>) -> Self {
+        Self::with_writer::<T>(move |partitioning, cx, max_parallelism, senders| {
+            let (index, counters) = (cx.subtask.index, Arc::clone(&cx.counters));
+            Box::new(ChannelWriter::new(partitioning, hash.clone(), max_parallelism, index, senders, counters))
+        })
+    }
+
+    /// An edge whose records of type `T` find their channels in a way of their own.
+    pub fn with_writer<T: Data>(
+        writer: impl Fn(Partitioning, &TaskContext, u32, Vec<Sender>) -> Box<dyn Push<T>> + Send + Sync + 'static,
+    ) -> Self {
         Self {
             add_side: Box::new(|sides, tag, targets| {
                 let targets = targets.into_iter().map(AnyPush::typed::<T>).collect::<Result<_>>()?;
@@ -85,14 +95,7 @@ impl EdgeFactory {
                 Ok(())
             }),
             writer: Box::new(move |partitioning, cx, max_parallelism, senders| {
-                AnyPush::new::<T>(Box::new(ChannelWriter::new(
-                    partitioning,
-                    hash.clone(),
-                    max_parallelism,
-                    cx.subtask.index,
-                    senders,
-                    Arc::clone(&cx.counters),
-                )))
+                AnyPush::new::<T>(writer(partitioning, cx, max_parallelism, senders))
             }),
         }
     }

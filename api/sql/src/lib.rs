@@ -1,0 +1,7 @@
+//! Flink SQL: from scripts to compiled plans, and how they are run.
+//!
+//! - `parse`: statements; `types`: Flink's types and Arrow's; `catalog`: tables, views, functions
+//! - `logical`: queries as DataFusion's logical plans, with Flink's meaning
+//! - `plan`: from these to a [`CompiledPlan`](flott_sql_runtime::spec::CompiledPlan)
+//! - `session`: what a script or a client has done so far, and how statements are executed
+pub mod logical;

@@ -1,0 +1,3 @@
+//! Queries as DataFusion's logical plans, with Flink's meaning.
+
+pub mod nodes;

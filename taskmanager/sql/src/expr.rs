@@ -1,0 +1,130 @@
+//! Expressions that ship: DataFusion's physical expressions in their binary form.
+//!
+//! They are compiled once, when the operator is made, against the schema of its input. Functions are found by name in
+//! [`Functions`], which every process of a job has alike.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch};
+use arrow::datatypes::Schema;
+use datafusion::common::DataFusionError;
+use datafusion::common::cast::as_boolean_array;
+use datafusion::execution::TaskContext as DfContext;
+use datafusion::logical_expr::ScalarUDF;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion_proto::physical_plan::DefaultPhysicalExtensionCodec;
+use datafusion_proto::physical_plan::from_proto::parse_physical_expr;
+use datafusion_proto::physical_plan::to_proto::serialize_physical_expr;
+use datafusion_proto::protobuf::PhysicalExprNode;
+use flott_core::{Error, Result};
+use prost::Message;
+use serde::{Deserialize, Serialize};
+
+/// The scalar functions that expressions may call.
+#[derive(Clone)]
+pub struct Functions {
+    context: Arc<DfContext>,
+}
+
+impl Functions {
+    /// These functions, and no others.
+    pub fn new(functions: impl IntoIterator<Item = Arc<ScalarUDF>>) -> Self {
+        let scalars = functions.into_iter().map(|function| (function.name().to_owned(), function)).collect();
+        let none = DfContext::default();
+        let context = DfContext::new(
+            None,
+            String::new(),
+            none.session_config().clone(),
+            scalars,
+            Default::default(),
+            Default::default(),
+            Default::default(),
+            none.runtime_env(),
+        );
+        Self { context: Arc::new(context) }
+    }
+}
+
+impl fmt::Debug for Functions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Functions")
+    }
+}
+
+/// An expression over the columns of one schema, by their positions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExprSpec {
+    #[serde(with = "serde_bytes")]
+    bytes: Vec<u8>,
+    /// How it reads, for EXPLAIN and messages.
+    pub text: String,
+}
+
+impl ExprSpec {
+    /// The form of `expr` that ships.
+    pub fn new(expr: &Arc<dyn PhysicalExpr>) -> Result<Self> {
+        let node = serialize_physical_expr(expr, &DefaultPhysicalExtensionCodec {})
+            .map_err(|error| Error::system(format!("'{expr}' cannot be shipped: {error}")))?;
+        Ok(Self { bytes: node.encode_to_vec(), text: expr.to_string() })
+    }
+
+    /// A column, as it is.
+    pub fn column(name: &str, index: usize) -> Result<Self> {
+        let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new(name, index));
+        Self::new(&column)
+    }
+
+    /// Makes it ready for batches of `schema`.
+    pub fn compile(&self, schema: &Schema, functions: &Functions) -> Result<Compiled> {
+        let broken = |reason: String| Error::system(format!("the expression '{}' cannot be used: {reason}", self.text));
+        let node = PhysicalExprNode::decode(&self.bytes[..]).map_err(|error| broken(error.to_string()))?;
+        let expr = parse_physical_expr(&node, &functions.context, schema, &DefaultPhysicalExtensionCodec {})
+            .map_err(|error| broken(error.to_string()))?;
+        let column = expr.downcast_ref::<Column>().map(Column::index);
+        Ok(Compiled { expr, column, text: self.text.as_str().into() })
+    }
+}
+
+/// An expression that is ready.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    expr: Arc<dyn PhysicalExpr>,
+    /// If it is a column and nothing else: it passes through untouched.
+    column: Option<usize>,
+    text: Arc<str>,
+}
+
+impl Compiled {
+    /// Its value for each row.
+    ///
+    /// # Errors
+    /// A function failed: the message names the expression.
+    pub fn evaluate(&self, batch: &RecordBatch) -> Result<ArrayRef> {
+        if let Some(column) = self.column {
+            return Ok(Arc::clone(batch.column(column)));
+        }
+        let value = self.expr.evaluate(batch).and_then(|value| value.into_array(batch.num_rows()));
+        value.map_err(|error| self.failed(&error))
+    }
+
+    /// For which rows it is true; null is false.
+    pub fn mask(&self, batch: &RecordBatch) -> Result<BooleanArray> {
+        let value = self.evaluate(batch)?;
+        let mask = as_boolean_array(&value).map_err(|error| self.failed(&error))?;
+        Ok(match mask.null_count() {
+            0 => mask.clone(),
+            _ => arrow::compute::prep_null_mask_filter(mask),
+        })
+    }
+
+    /// The column that it is, if it is nothing else.
+    pub fn as_column(&self) -> Option<usize> {
+        self.column
+    }
+
+    fn failed(&self, error: &DataFusionError) -> Error {
+        Error::input(format!("evaluating '{}': {}", self.text, error.strip_backtrace()))
+    }
+}

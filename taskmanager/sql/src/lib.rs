@@ -1,0 +1,26 @@
+//! Streaming SQL at run time: operators over Arrow batches, and the compiled plan that says which.
+//!
+//! A SQL job is planned once. What comes out is a [`CompiledPlan`](spec::CompiledPlan): operators as plain data, with
+//! expressions in DataFusion's binary form. It ships to the workers, which build a
+//! [`Program`](flott_operators::Program) of it ([`program`]) and plan nothing again.
+//!
+//! What travels is a [`Chunk`]: an Arrow batch whose rows are changes of a dynamic table.
+//!
+//! - [`spec`]: the compiled plan
+//! - [`exchange`]: chunks on channels
+//! - [`row`]: rows and keys as bytes, for state; [`sort_key`]: bytes that compare as the rows do
+//! - [`expr`]: expressions that ship
+//! - [`operator`]: what an operator implements
+//! - [`program`]: from a plan to a program; [`operators`]: one module each
+
+pub mod exchange;
+pub mod expr;
+pub mod operator;
+pub mod operators;
+pub mod program;
+pub mod row;
+pub mod sort_key;
+pub mod spec;
+
+pub use flott_chunk::{Chunk, RowKind};
+pub use operator::{Emit, TableOperator};

@@ -1,0 +1,205 @@
+//! From a compiled plan to a program that workers execute.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Schema, SchemaRef};
+use flott_core::config::Configuration;
+use flott_core::{Error, Result};
+use flott_graph::{JobGraph, Partitioning, StreamEdge, StreamGraph, StreamNode};
+use flott_operators::program::NodeTargets;
+use flott_operators::{AnyPush, EdgeFactory, NodeFactory, OperatorNode, Program, Push, SourceTask, Task, TaskContext};
+
+use crate::exchange::{ChunkHead, ChunkWriter};
+use crate::expr::Functions;
+use crate::operator::{OverChunks, TableOperator};
+use crate::operators;
+use crate::row::KeyEncoder;
+use crate::spec::{CompiledPlan, Exchange, LookupJoinSpec, OperatorSpec, PlanNode, SinkSpec, SourceSpec};
+use flott_chunk::Chunk;
+
+/// Makes what reads and writes tables. The runtime knows no connector; whoever builds programs gives it some.
+pub trait Connectors: Send + Sync {
+    /// The head of a chain that reads a table.
+    fn source(&self, spec: &SourceSpec, cx: &TaskContext, targets: NodeTargets<'_>) -> Result<Box<dyn SourceTask>>;
+
+    /// The operator that writes a table.
+    fn sink(&self, spec: &SinkSpec, cx: &TaskContext, targets: NodeTargets<'_>) -> Result<Box<dyn Push<Chunk>>>;
+
+    /// The operator that looks rows up in a table. `schema` is that of its input.
+    fn lookup(&self, spec: &LookupJoinSpec, schema: &SchemaRef, cx: &TaskContext) -> Result<Box<dyn TableOperator>>;
+}
+
+/// What operators are made with.
+pub struct OperatorContext<'a> {
+    /// The subtask.
+    pub task: &'a TaskContext,
+    /// The functions that expressions may call.
+    pub functions: &'a Functions,
+    /// The schema of each input.
+    pub inputs: &'a [SchemaRef],
+    /// The schema of the output.
+    pub output: &'a SchemaRef,
+}
+
+impl OperatorContext<'_> {
+    /// The types of the columns of an input.
+    pub fn types(&self, input: usize) -> Vec<DataType> {
+        types_of(&self.inputs[input])
+    }
+
+    /// The schema that conditions of joins are over: the left columns, then the right ones, all of which may be null.
+    pub fn joined(&self) -> SchemaRef {
+        let fields = self.inputs.iter().flat_map(|schema| schema.fields()).map(|field| {
+            let field = field.as_ref().clone();
+            field.with_nullable(true)
+        });
+        Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+    }
+}
+
+/// The types of columns.
+pub fn types_of(schema: &SchemaRef) -> Vec<DataType> {
+    schema.fields().iter().map(|field| field.data_type().clone()).collect()
+}
+
+/// Builds the program of a plan.
+///
+/// # Errors
+/// The plan has something that its connectors or functions do not know.
+pub fn build(
+    plan: &CompiledPlan,
+    config: &Configuration,
+    connectors: Arc<dyn Connectors>,
+    functions: &Functions,
+) -> Result<Program> {
+    let mut graph = StreamGraph::default();
+    let mut nodes = Vec::with_capacity(plan.nodes.len());
+    for (index, node) in plan.nodes.iter().enumerate() {
+        let is_source = matches!(node.operator, OperatorSpec::Source(_) | OperatorSpec::Values { .. });
+        graph.add_node(StreamNode {
+            kind: kind_of(&node.operator).to_owned(),
+            name: node.name.clone(),
+            uid: Some(node.uid.clone()),
+            parallelism: node.parallelism,
+            is_source,
+            is_non_parallel: node.parallelism == Some(1),
+            is_chainable: true,
+        });
+        nodes.push(factory_of(plan, index, node, Arc::clone(&connectors), functions.clone()));
+    }
+    let mut edges = Vec::with_capacity(plan.edges.len());
+    for edge in &plan.edges {
+        let partitioning = match &edge.exchange {
+            Exchange::Forward => Partitioning::Forward,
+            Exchange::Hash(_) => Partitioning::Hash,
+            Exchange::Global => Partitioning::Global,
+            Exchange::Rebalance => Partitioning::Rebalance,
+            Exchange::Broadcast => Partitioning::Broadcast,
+        };
+        graph.add_edge(StreamEdge { source: edge.source, target: edge.target, partitioning, side: None });
+        edges.push(edge_factory(&edge.exchange, edge.input, &plan.nodes[edge.source].schema)?);
+    }
+    let mut job_graph = JobGraph::from_stream_graph(&plan.name, &graph, config)?;
+    job_graph.config = config.clone();
+    Ok(Program::new(job_graph, graph, nodes, edges))
+}
+
+fn edge_factory(exchange: &Exchange, input: u8, schema: &SchemaRef) -> Result<EdgeFactory> {
+    let columns = match exchange {
+        Exchange::Hash(columns) => Some(columns.clone()),
+        _ => None,
+    };
+    let types = types_of(schema);
+    if let Some(columns) = &columns {
+        KeyEncoder::new(columns, &types)?;
+    }
+    Ok(EdgeFactory::with_writer::<Chunk>(move |partitioning, cx, max_parallelism, senders| {
+        let keys = columns.as_ref().and_then(|columns| KeyEncoder::new(columns, &types).ok());
+        Box::new(ChunkWriter::new(partitioning, keys, input, max_parallelism, senders, cx))
+    }))
+}
+
+fn factory_of(
+    plan: &CompiledPlan,
+    index: usize,
+    node: &PlanNode,
+    connectors: Arc<dyn Connectors>,
+    functions: Functions,
+) -> NodeFactory {
+    let spec = node.operator.clone();
+    let output = Arc::clone(&node.schema);
+    let inputs = inputs_of(plan, index);
+    match spec {
+        OperatorSpec::Source(source) => {
+            NodeFactory::Source(Box::new(move |cx, targets| connectors.source(&source, cx, targets)))
+        }
+        OperatorSpec::Values { rows } => NodeFactory::Source(Box::new(move |cx, mut targets| {
+            let (id, out) = (targets.id, targets.output::<Chunk>()?);
+            operators::values::source(id, &rows, &output, &functions, cx, out)
+        })),
+        spec => NodeFactory::Operator {
+            make: Box::new(move |cx, mut targets| {
+                let operator: Box<dyn TableOperator> = match &spec {
+                    OperatorSpec::Sink(sink) => return connectors.sink(sink, cx, targets).map(AnyPush::new),
+                    OperatorSpec::LookupJoin(lookup) => {
+                        let input = inputs.first().ok_or_else(|| Error::system("a lookup join has no input"))?;
+                        connectors.lookup(lookup, input, cx)?
+                    }
+                    spec => {
+                        let cx = OperatorContext { task: cx, functions: &functions, inputs: &inputs, output: &output };
+                        operators::make(spec, &cx)?
+                    }
+                };
+                let (id, name) = (targets.id, targets.name.to_owned());
+                let out = targets.output::<Chunk>()?;
+                let node: Box<dyn Push<Chunk>> = Box::new(OperatorNode::new(id, &name, OverChunks::new(operator), out));
+                Ok(AnyPush::new(node))
+            }),
+            head: Box::new(|cx, chain| {
+                let head: Box<dyn Task> = Box::new(ChunkHead::new(chain.typed::<Chunk>()?, Arc::clone(&cx.counters)));
+                Ok(head)
+            }),
+        },
+    }
+}
+
+/// The schema of each input of an operator. The edges of a union agree on it.
+fn inputs_of(plan: &CompiledPlan, index: usize) -> Vec<SchemaRef> {
+    let mut inputs: Vec<SchemaRef> = Vec::new();
+    for edge in plan.edges.iter().filter(|edge| edge.target == index) {
+        if usize::from(edge.input) >= inputs.len() {
+            inputs.push(Arc::clone(&plan.nodes[edge.source].schema));
+        }
+    }
+    inputs
+}
+
+/// How an operator is called, as Flink calls it.
+pub fn kind_of(operator: &OperatorSpec) -> &'static str {
+    match operator {
+        OperatorSpec::Source(_) => "TableSourceScan",
+        OperatorSpec::Sink(_) => "Sink",
+        OperatorSpec::Watermark(_) => "WatermarkAssigner",
+        OperatorSpec::Calc { .. } => "Calc",
+        OperatorSpec::Expand { .. } => "Expand",
+        OperatorSpec::WindowTable { .. } => "WindowTableFunction",
+        OperatorSpec::GroupAggregate(_) => "GroupAggregate",
+        OperatorSpec::WindowAggregate(_) => "WindowAggregate",
+        OperatorSpec::Over(_) => "OverAggregate",
+        OperatorSpec::TopN(_) => "Rank",
+        OperatorSpec::Deduplicate(_) => "Deduplicate",
+        OperatorSpec::WindowTopN(_) => "WindowRank",
+        OperatorSpec::Join(_) => "Join",
+        OperatorSpec::IntervalJoin(_) => "IntervalJoin",
+        OperatorSpec::WindowJoin(_) => "WindowJoin",
+        OperatorSpec::TemporalJoin(_) => "TemporalJoin",
+        OperatorSpec::LookupJoin(_) => "LookupJoin",
+        OperatorSpec::Unnest { .. } => "Correlate",
+        OperatorSpec::ChangelogNormalize { .. } => "ChangelogNormalize",
+        OperatorSpec::DropUpdateBefore => "DropUpdateBefore",
+        OperatorSpec::TemporalSort { .. } => "TemporalSort",
+        OperatorSpec::Sort { .. } => "Sort",
+        OperatorSpec::Limit { .. } => "Limit",
+        OperatorSpec::Values { .. } => "Values",
+    }
+}
