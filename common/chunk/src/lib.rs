@@ -8,6 +8,7 @@ use arrow::datatypes::SchemaRef;
 use flott_core::{Error, Result};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+pub mod display;
 mod wire;
 
 /// What a row says about a dynamic table, with Flink's names and numbers.
