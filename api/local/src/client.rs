@@ -312,10 +312,14 @@ fn hash_file(path: &Path) -> Result<String> {
 }
 
 /// Submits the running binary with its own arguments, and waits for the job's end unless detached.
-pub(crate) fn submit_this_binary(address: &str, graph: &JobGraph, args: &EngineArgs) -> Result<JobOutcome> {
+pub(crate) fn submit_this_binary(
+    address: &str,
+    graph: &JobGraph,
+    args: &EngineArgs,
+    job_args: Vec<String>,
+) -> Result<JobOutcome> {
     let began = flott_env::monotonic();
     let binary = std::env::current_exe().context("finding this program's file")?;
-    let job_args: Vec<String> = std::env::args().skip(1).collect();
     runtime()?.block_on(async {
         let client = Client::new(address)?;
         let spec = JobSpec {

@@ -75,9 +75,15 @@ impl Launcher {
     /// Runs the program in this process's role. Returns when the job has ended, or was submitted detached; a
     /// process that plans, checks or works ends here.
     pub fn execute(&self, program: Arc<Program>) -> Result<JobOutcome> {
+        self.execute_as(program, || std::env::args().skip(1).collect())
+    }
+
+    /// Like [`Self::execute`], for a program that `arguments` build in this binary, rather than those that this process was
+    /// started with.
+    pub fn execute_as(&self, program: Arc<Program>, arguments: impl FnOnce() -> Vec<String>) -> Result<JobOutcome> {
         match &self.role {
             Role::Local => embedded::run(program, &self.args),
-            Role::Client(address) => client::submit_this_binary(address, &program.job_graph, &self.args),
+            Role::Client(address) => client::submit_this_binary(address, &program.job_graph, &self.args, arguments()),
             Role::Plan => plan::answer(&program.job_graph),
             Role::Check => check::write(&program),
             Role::Worker => worker::run(program),

@@ -4,4 +4,8 @@
 //! - `logical`: queries as DataFusion's logical plans, with Flink's meaning
 //! - `plan`: from these to a [`CompiledPlan`](flott_sql_runtime::spec::CompiledPlan)
 //! - `session`: what a script or a client has done so far, and how statements are executed
+//! - [`ship`]: a plan as arguments; [`results`]: the rows of a SELECT
+
 pub mod logical;
+pub mod results;
+pub mod ship;

@@ -1,0 +1,82 @@
+//! A compiled plan as arguments of a program: how it gets to workers.
+//!
+//! A worker runs the same binary with the same arguments. The plan is compressed, written in base64, and cut into arguments
+//! that no system finds too long.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flott_core::{Error, Result, ResultExt};
+use flott_sql_runtime::spec::CompiledPlan;
+
+/// Linux refuses an argument of more than 128 KiB.
+const ARGUMENT_MAX: usize = 100_000;
+
+/// What a plan may be when it is unpacked: nobody writes such a script.
+const PLAN_MAX: usize = 64 << 20;
+
+/// The arguments that stand for a plan.
+pub fn to_arguments(plan: &CompiledPlan) -> Result<Vec<String>> {
+    let packed = zstd::bulk::compress(&plan.encode()?, 3).context("compressing the plan")?;
+    let text = STANDARD.encode(packed);
+    // Base64 is ASCII, so any position is a boundary.
+    Ok(text.as_bytes().chunks(ARGUMENT_MAX).map(|part| String::from_utf8_lossy(part).into_owned()).collect())
+}
+
+/// The plan that stands in arguments.
+///
+/// # Errors
+/// They are not from [`to_arguments`], or from another version.
+pub fn from_arguments(arguments: &[String]) -> Result<CompiledPlan> {
+    let damaged = |reason: String| Error::input(format!("the compiled plan in the arguments is damaged: {reason}"));
+    let packed = STANDARD.decode(arguments.concat()).map_err(|error| damaged(error.to_string()))?;
+    let bytes = zstd::bulk::decompress(&packed, PLAN_MAX).map_err(|error| damaged(error.to_string()))?;
+    CompiledPlan::decode(&bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::datatypes::{DataType, Field, Schema};
+    use flott_sql_runtime::spec::{OperatorSpec, PLAN_VERSION, PlanNode};
+
+    use super::*;
+
+    fn plan(nodes: usize) -> CompiledPlan {
+        let schema = Arc::new(Schema::new(vec![Field::new("é", DataType::Decimal128(10, 2), true)]));
+        let node = |index: usize| PlanNode {
+            uid: format!("{:x}", index.wrapping_mul(0x9E37_79B9_7F4A_7C15)),
+            name: "DropUpdateBefore".to_owned(),
+            operator: OperatorSpec::DropUpdateBefore,
+            schema: Arc::clone(&schema),
+            parallelism: None,
+        };
+        CompiledPlan {
+            version: PLAN_VERSION,
+            name: "a plan".to_owned(),
+            nodes: (0..nodes).map(node).collect(),
+            edges: Vec::new(),
+            config: [("k".to_owned(), "v".to_owned())].into(),
+        }
+    }
+
+    #[test]
+    fn plans_of_any_size_arrive() {
+        for nodes in [0, 1, 20_000] {
+            let plan = plan(nodes);
+            let arguments = to_arguments(&plan).unwrap();
+            assert!(arguments.iter().all(|argument| argument.len() <= ARGUMENT_MAX));
+            let arrived = from_arguments(&arguments).unwrap();
+            assert_eq!(format!("{arrived:?}"), format!("{plan:?}"));
+        }
+    }
+
+    #[test]
+    fn what_is_damaged_or_of_another_version_is_refused() {
+        let error = from_arguments(&["x*".to_owned()]).unwrap_err();
+        assert!(error.message.contains("damaged"), "{error}");
+        let other = CompiledPlan { version: 99, ..plan(1) };
+        let error = from_arguments(&to_arguments(&other).unwrap()).unwrap_err();
+        assert!(error.message.contains("version 99"), "{error}");
+    }
+}
