@@ -6,6 +6,7 @@
 //! - `session`: what a script or a client has done so far, and how statements are executed
 //! - [`ship`]: a plan as arguments; [`results`]: the rows of a SELECT
 
+pub mod connect;
 pub mod logical;
 pub mod results;
 pub mod ship;

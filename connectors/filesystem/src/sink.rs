@@ -61,11 +61,14 @@ pub struct FileSink<T> {
     suffix: String,
     delimiter: u8,
     has_header: bool,
-    new_encoder: fn(u8, bool) -> Box<dyn Encoder<T>>,
+    new_encoder: NewEncoder<T>,
     bucket: Option<Bucket<T>>,
     rolling: RollingPolicy,
     stores: Store,
 }
+
+/// Makes an encoder for a delimiter, and for a header or not.
+type NewEncoder<T> = Arc<dyn Fn(u8, bool) -> Box<dyn Encoder<T>> + Send + Sync>;
 
 /// Names the bucket of a record.
 type Bucket<T> = Arc<dyn Fn(&T) -> String + Send + Sync>;
@@ -73,22 +76,32 @@ type Bucket<T> = Arc<dyn Fn(&T) -> String + Send + Sync>;
 impl<T: Data + Display> FileSink<T> {
     /// Every record as a line, as `Display` shows it.
     pub fn text(path: impl Into<String>) -> Self {
-        Self::new(path.into(), ".txt", |_, _| Box::new(TextEncoder))
+        Self::new(path.into(), ".txt", Arc::new(|_, _| Box::new(TextEncoder)))
     }
 }
 
 impl<T: Data> FileSink<T> {
     /// Every record as a row of CSV; the first line of every part names the columns.
     pub fn csv(path: impl Into<String>) -> Self {
-        Self::new(path.into(), ".csv", |delimiter, has_header| Box::new(CsvEncoder::new(delimiter, has_header)))
+        let new_encoder: NewEncoder<T> =
+            Arc::new(|delimiter, has_header| Box::new(CsvEncoder::new(delimiter, has_header)));
+        Self::new(path.into(), ".csv", new_encoder)
     }
 
     /// Every record as a line of JSON.
     pub fn json(path: impl Into<String>) -> Self {
-        Self::new(path.into(), ".json", |_, _| Box::new(JsonEncoder))
+        Self::new(path.into(), ".json", Arc::new(|_, _| Box::new(JsonEncoder)))
     }
 
-    fn new(path: String, suffix: &str, new_encoder: fn(u8, bool) -> Box<dyn Encoder<T>>) -> Self {
+    /// What encoders of your own make of records. Names of parts have no ending unless [`FileSink::suffix`] gives them one.
+    pub fn with_encoder(
+        path: impl Into<String>,
+        new_encoder: impl Fn() -> Box<dyn Encoder<T>> + Send + Sync + 'static,
+    ) -> Self {
+        Self::new(path.into(), "", Arc::new(move |_, _| new_encoder()))
+    }
+
+    fn new(path: String, suffix: &str, new_encoder: NewEncoder<T>) -> Self {
         Self {
             path,
             prefix: "part".to_owned(),

@@ -8,6 +8,8 @@ mod split;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use flott_checkpoint::Store;
 use flott_connector_spi::{Boundedness, DiscoverContext, ReaderContext, Source, SplitReader};
 use flott_core::{Data, Error, Result};
@@ -24,6 +26,7 @@ struct ReadOptions {
     whole_files: bool,
     has_header: bool,
     chunk_bytes: usize,
+    items_max: usize,
 }
 
 /// The records of a file, of all files in a folder and its folders, or of all files that a pattern matches.
@@ -44,24 +47,34 @@ pub struct FileSource<T> {
     stores: Store,
 }
 
-type NewDecoder<T> = fn(&CsvOptions) -> Box<dyn Decoder<T>>;
+type NewDecoder<T> = Arc<dyn Fn(&CsvOptions) -> Box<dyn Decoder<T>> + Send + Sync>;
 
 impl FileSource<String> {
     /// The lines of text files in UTF-8, without their ends.
     pub fn text(path: impl Into<String>) -> Self {
-        Self::new(path.into(), false, |_| Box::new(TextDecoder::new()))
+        Self::new(path.into(), false, Arc::new(|_| Box::new(TextDecoder::new())))
     }
 }
 
 impl<T: Data> FileSource<T> {
     /// The rows of CSV files whose first line names the columns; see [`FileSource::has_header`].
     pub fn csv(path: impl Into<String>) -> Self {
-        Self::new(path.into(), true, |options| Box::new(CsvDecoder::<T>::new(options)))
+        Self::new(path.into(), true, Arc::new(|options| Box::new(CsvDecoder::<T>::new(options))))
     }
 
     /// The values of files with one JSON value a line.
     pub fn json(path: impl Into<String>) -> Self {
-        Self::new(path.into(), false, |_| Box::new(JsonDecoder::<T>::new()))
+        Self::new(path.into(), false, Arc::new(|_| Box::new(JsonDecoder::<T>::new())))
+    }
+
+    /// What decoders of your own make of files. A batch has one item at most, since an item may be many rows.
+    pub fn with_decoder(
+        path: impl Into<String>,
+        new_decoder: impl Fn() -> Box<dyn Decoder<T>> + Send + Sync + 'static,
+    ) -> Self {
+        let mut source = Self::new(path.into(), false, Arc::new(move |_| new_decoder()));
+        source.options.items_max = 1;
+        source
     }
 
     fn new(path: String, has_header: bool, new_decoder: NewDecoder<T>) -> Self {
@@ -71,6 +84,7 @@ impl<T: Data> FileSource<T> {
             whole_files: false,
             has_header,
             chunk_bytes: 1 << 20,
+            items_max: usize::MAX,
         };
         Self { path, options, csv: CsvOptions::default(), new_decoder, stores: Store::default() }
     }

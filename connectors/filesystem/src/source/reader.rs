@@ -63,6 +63,7 @@ impl<T: Data> SplitReader<T, FileSplit> for FileReader<T> {
     }
 
     fn poll(&mut self, batch: &mut Batch<T>, rows_max: usize) -> Result<ReadStatus> {
+        let rows_max = rows_max.min(self.options.items_max);
         loop {
             let Some(current) = &mut self.current else {
                 match self.queue.pop_front() {
@@ -113,7 +114,7 @@ impl<T: Data> FileReader<T> {
             stores: source.stores.clone(),
             options: source.options,
             csv: source.csv.clone(),
-            new_decoder: source.new_decoder,
+            new_decoder: source.new_decoder.clone(),
             queue: VecDeque::new(),
             current: None,
             splits_begun: 0,

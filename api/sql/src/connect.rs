@@ -1,0 +1,160 @@
+//! The connectors of SQL tables: what `'connector' = '…'` names.
+//!
+//! Planning asks [`describe_source`] and [`check_sink`] what a table can do; a program is built with [`TableConnectors`]. Both
+//! read the same options, so what planning accepts can be built.
+
+use std::collections::BTreeMap;
+
+use arrow::datatypes::SchemaRef;
+use flott_chunk::Chunk;
+use flott_connector_spi::{Boundedness, Source};
+use flott_core::{Error, Result};
+use flott_operators::program::NodeTargets;
+use flott_operators::sink::SinkOperator;
+use flott_operators::source::SourceHead;
+use flott_operators::{OperatorNode, Push, SourceTask, TaskContext};
+use flott_sql_runtime::TableOperator;
+use flott_sql_runtime::program::Connectors;
+use flott_sql_runtime::spec::{LookupJoinSpec, SinkSpec, SourceSpec};
+use flott_tables::options::Options;
+
+use crate::results::ResultSink;
+
+mod blackhole;
+mod filesystem;
+mod print;
+
+/// The connector of a SELECT's result.
+pub const RESULT: &str = "__result";
+
+/// The names of connectors, for messages.
+const NAMES: [&str; 3] = ["filesystem", "print", "blackhole"];
+
+/// What the changes of a table are that a source reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceChanges {
+    /// New rows only.
+    InsertOnly,
+    /// Rows by their key, without what they were before.
+    Upsert,
+    /// Everything.
+    All,
+}
+
+/// What planning needs to know of a table that is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceDescription {
+    /// What its changes are.
+    pub changes: SourceChanges,
+    /// Whether it ends.
+    pub boundedness: Boundedness,
+}
+
+/// What changes a sink takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SinkChanges {
+    /// New rows only.
+    InsertOnly,
+    /// All but what rows were before an update.
+    Upsert,
+    /// Everything.
+    All,
+}
+
+/// What a table is that is read; checks its options.
+pub fn describe_source(spec: &SourceSpec) -> Result<SourceDescription> {
+    match connector(&spec.table, &spec.options)? {
+        "filesystem" => {
+            filesystem::source(spec)?;
+            Ok(SourceDescription { changes: SourceChanges::InsertOnly, boundedness: Boundedness::Bounded })
+        }
+        name @ ("print" | "blackhole") => {
+            Err(Error::input(format!("table '{}' cannot be read: the connector '{name}' only writes", spec.table)))
+        }
+        name => Err(unknown(&spec.table, name)),
+    }
+}
+
+/// What a table takes that is written; checks its options.
+pub fn check_sink(spec: &SinkSpec) -> Result<SinkChanges> {
+    match connector(&spec.table, &spec.options)? {
+        "filesystem" => filesystem::sink(spec).map(|_| SinkChanges::InsertOnly),
+        "print" => print::Print::new(spec).map(|_| SinkChanges::All),
+        "blackhole" => blackhole::Blackhole::new(spec).map(|_| SinkChanges::All),
+        RESULT => Ok(SinkChanges::All),
+        name => Err(unknown(&spec.table, name)),
+    }
+}
+
+fn connector<'a>(table: &str, options: &'a BTreeMap<String, String>) -> Result<&'a str> {
+    options.get("connector").map(String::as_str).ok_or_else(|| {
+        Error::input(format!("table '{table}' has no option 'connector': add one of {} to WITH (…)", NAMES.join(", ")))
+    })
+}
+
+fn unknown(table: &str, name: &str) -> Error {
+    Error::input(format!("table '{table}': there is no connector '{name}'; there are {}", NAMES.join(", ")))
+}
+
+fn options(table: &str, options: &BTreeMap<String, String>) -> Options {
+    Options::new(table, options.iter().map(|(key, value)| (key.as_str(), value.as_str())))
+}
+
+/// The connectors, with where the rows of a SELECT go.
+pub struct TableConnectors {
+    results: Option<ResultSink>,
+}
+
+impl TableConnectors {
+    /// `results` is needed by plans of a SELECT only.
+    pub fn new(results: Option<ResultSink>) -> Self {
+        Self { results }
+    }
+}
+
+impl Connectors for TableConnectors {
+    fn source(&self, spec: &SourceSpec, cx: &TaskContext, targets: NodeTargets<'_>) -> Result<Box<dyn SourceTask>> {
+        match connector(&spec.table, &spec.options)? {
+            "filesystem" => head(filesystem::source(spec)?, cx, targets),
+            name => Err(unknown(&spec.table, name)),
+        }
+    }
+
+    fn sink(&self, spec: &SinkSpec, cx: &TaskContext, targets: NodeTargets<'_>) -> Result<Box<dyn Push<Chunk>>> {
+        match connector(&spec.table, &spec.options)? {
+            "filesystem" => tail(filesystem::sink(spec)?, cx, targets),
+            "print" => tail(print::Print::new(spec)?, cx, targets),
+            "blackhole" => tail(blackhole::Blackhole::new(spec)?, cx, targets),
+            RESULT => {
+                let results = self.results.clone().ok_or_else(|| {
+                    Error::input("the rows of a SELECT can only be shown by the process that runs the job: INSERT them INTO a table")
+                })?;
+                tail(results, cx, targets)
+            }
+            name => Err(unknown(&spec.table, name)),
+        }
+    }
+
+    fn lookup(&self, spec: &LookupJoinSpec, _: &SchemaRef, _: &TaskContext) -> Result<Box<dyn TableOperator>> {
+        let table = &spec.table.table;
+        Err(Error::input(format!("table '{table}' cannot be looked up by its connector")))
+    }
+}
+
+fn head<S: Source<Item = Chunk>>(
+    source: S,
+    cx: &TaskContext,
+    mut targets: NodeTargets<'_>,
+) -> Result<Box<dyn SourceTask>> {
+    let out = targets.output::<Chunk>()?;
+    Ok(Box::new(SourceHead::new(targets.id, targets.name, source.into(), cx, out)?))
+}
+
+fn tail<S: flott_connector_spi::Sink<Chunk>>(
+    sink: S,
+    cx: &TaskContext,
+    mut targets: NodeTargets<'_>,
+) -> Result<Box<dyn Push<Chunk>>> {
+    let out = targets.output::<()>()?;
+    Ok(Box::new(OperatorNode::new(targets.id, targets.name, SinkOperator::new(sink, cx), out)))
+}

@@ -1,0 +1,115 @@
+//! `filesystem`: tables in files of a folder.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{Schema, SchemaRef};
+use flott_chunk::Chunk;
+use flott_core::{Error, Result};
+use flott_filesystem::{FileSink, FileSource, RollingPolicy};
+use flott_formats::{Decoder, Encoder};
+use flott_sql_runtime::spec::{SinkSpec, SourceSpec};
+use flott_tables::csv::{CsvDecoder, CsvEncoder, CsvOptions};
+use flott_tables::json::{JsonDecoder, JsonEncoder, JsonOptions};
+use flott_tables::options::Options;
+
+/// Formats by name.
+const FORMATS: [&str; 2] = ["csv", "json"];
+
+/// The files of a table that is read.
+pub(super) fn source(spec: &SourceSpec) -> Result<FileSource<Chunk>> {
+    let options = super::options(&spec.table, &spec.options);
+    options.required("connector")?;
+    let path = options.required("path")?.to_owned();
+    refuse_partitions(&spec.table, &spec.partition_keys)?;
+    if let Some((column, key)) = spec.metadata.first_key_value() {
+        let name = spec.table_schema.field(*column).name();
+        return Err(Error::input(format!(
+            "table '{}': the column '{name}' is the metadata '{key}', which 'filesystem' does not have yet",
+            spec.table
+        )));
+    }
+    let schema: SchemaRef = Arc::new(spec.table_schema.project(&spec.projection).map_err(|error| {
+        Error::system(format!("table '{}': a column that is not there is read: {error}", spec.table))
+    })?);
+    let source = match options.required("format")? {
+        "json" => {
+            let json = JsonOptions::read(&options, "json")?;
+            // Once now, so that whoever makes decoders later need not expect a mistake.
+            JsonDecoder::new(&schema, json.clone())?;
+            FileSource::with_decoder(path, move || {
+                let decoder = JsonDecoder::new(&schema, json.clone()).expect("it was made once before");
+                Box::new(decoder) as Box<dyn Decoder<Chunk>>
+            })
+        }
+        "csv" => {
+            let csv = CsvOptions::read(&options)?;
+            let names: Vec<String> = spec.table_schema.fields().iter().map(|field| field.name().clone()).collect();
+            CsvDecoder::new(&schema, &names, csv.clone())?;
+            FileSource::with_decoder(path, move || {
+                let decoder = CsvDecoder::new(&schema, &names, csv.clone()).expect("it was made once before");
+                Box::new(decoder) as Box<dyn Decoder<Chunk>>
+            })
+            .whole_files(true)
+        }
+        format => return Err(unknown_format(&options, format)),
+    };
+    options.finish()?;
+    Ok(source)
+}
+
+/// The files of a table that is written.
+pub(super) fn sink(spec: &SinkSpec) -> Result<FileSink<Chunk>> {
+    let options = super::options(&spec.table, &spec.options);
+    options.required("connector")?;
+    let path = options.required("path")?.to_owned();
+    refuse_partitions(&spec.table, &spec.partition_keys)?;
+    let mut rolling = RollingPolicy::default();
+    if let Some(duration) = options.duration("sink.rolling-policy.rollover-interval")? {
+        rolling.duration_max = duration;
+    }
+    if let Some(duration) = options.duration("sink.rolling-policy.inactivity-interval")? {
+        rolling.inactivity_max = duration;
+    }
+    let format = options.required("format")?;
+    let sink = match format {
+        "json" => {
+            let json = JsonOptions::read(&options, "json")?;
+            FileSink::with_encoder(path, move || Box::new(JsonEncoder::new(json.clone())) as Box<dyn Encoder<Chunk>>)
+        }
+        "csv" => {
+            let csv = CsvOptions::read(&options)?;
+            FileSink::with_encoder(path, move || Box::new(CsvEncoder::new(csv.clone())) as Box<dyn Encoder<Chunk>>)
+        }
+        format => return Err(unknown_format(&options, format)),
+    };
+    let suffix = format!(".{format}");
+    options.finish()?;
+    writable(&spec.table, &spec.table_schema, format)?;
+    Ok(sink.rolling(rolling).suffix(suffix))
+}
+
+/// That a format has a form for each column.
+fn writable(table: &str, schema: &Schema, format: &str) -> Result<()> {
+    use arrow::datatypes::DataType;
+    let is_map = |data_type: &DataType| matches!(data_type, DataType::Map(..));
+    match schema.fields().iter().find(|field| format == "csv" && is_map(field.data_type())) {
+        Some(field) => Err(Error::input(format!(
+            "table '{table}': the column '{}' is a MAP, which CSV cannot hold: use 'format' = 'json'",
+            field.name()
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn refuse_partitions(table: &str, keys: &[String]) -> Result<()> {
+    match keys.first() {
+        Some(key) => Err(Error::input(format!(
+            "table '{table}' is PARTITIONED BY '{key}': partitioned tables are not there yet"
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn unknown_format(options: &Options, format: &str) -> Error {
+    options.wrong("format", format, &format!("one of {}", FORMATS.join(", ")))
+}

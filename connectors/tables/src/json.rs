@@ -1,0 +1,712 @@
+//! `json`: an object a line, with the conversions of Flink's `JsonToRowDataConverters` and back.
+//!
+//! A document is not taken apart into values: the text of each field that is wanted goes straight into its column. So numbers
+//! are as exact as their columns, and what is not wanted costs no more than finding its end.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt::{self, Write as _};
+use std::sync::Arc;
+
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::datatypes::{
+    DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, SchemaRef, Time32MillisecondType, TimeUnit,
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
+};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flott_chunk::display::write_value;
+use flott_chunk::{Chunk, batch_of};
+use flott_core::{Error, Result};
+use flott_formats::{Decoded, Decoder, Encoder, Malformed};
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::column::Column;
+use crate::options::Options;
+use crate::scalar;
+
+/// How many rows a chunk has.
+const ROWS_MAX: usize = 2048;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// How timestamps are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TimestampFormat {
+    /// `2024-01-01 12:34:56.789`
+    #[default]
+    Sql,
+    /// `2024-01-01T12:34:56.789`
+    Iso8601,
+}
+
+impl TimestampFormat {
+    fn separator(self) -> char {
+        match self {
+            Self::Sql => ' ',
+            Self::Iso8601 => 'T',
+        }
+    }
+}
+
+/// Flink's `json.*` options.
+#[derive(Clone, Debug, Default)]
+pub struct JsonOptions {
+    /// Whether a field that is not there is an error, else null.
+    pub fail_on_missing_field: bool,
+    /// Whether what cannot be read is null, and a line that is no object is left out.
+    pub ignore_parse_errors: bool,
+    /// How timestamps are written.
+    pub timestamps: TimestampFormat,
+    /// Whether decimals are written without exponents.
+    pub plain_decimals: bool,
+    /// Whether fields that are null are not written.
+    pub ignore_nulls: bool,
+}
+
+impl JsonOptions {
+    /// Reads `prefix.*`, such as `json.ignore-parse-errors`.
+    pub fn read(options: &Options, prefix: &str) -> Result<Self> {
+        let key = |name: &str| format!("{prefix}.{name}");
+        let read = Self {
+            fail_on_missing_field: options.flag(&key("fail-on-missing-field"), false)?,
+            ignore_parse_errors: options.flag(&key("ignore-parse-errors"), false)?,
+            timestamps: options
+                .choice(
+                    &key("timestamp-format.standard"),
+                    &[("SQL", TimestampFormat::Sql), ("ISO-8601", TimestampFormat::Iso8601)],
+                )?
+                .unwrap_or_default(),
+            plain_decimals: options.flag(&key("encode.decimal-as-plain-number"), false)?,
+            ignore_nulls: options.flag(&key("encode.ignore-null-fields"), false)?,
+        };
+        if read.fail_on_missing_field && read.ignore_parse_errors {
+            return Err(Error::input(format!(
+                "table '{}': {} and {} cannot both be true",
+                options.table(),
+                key("fail-on-missing-field"),
+                key("ignore-parse-errors")
+            )));
+        }
+        Ok(read)
+    }
+}
+
+/// Fills the columns of a table with the fields of objects.
+#[derive(Debug)]
+pub struct JsonRows {
+    schema: SchemaRef,
+    options: JsonOptions,
+    columns: Vec<Column>,
+    places: HashMap<String, usize>,
+    rows: usize,
+}
+
+impl JsonRows {
+    /// For columns of `schema`, by the names of fields.
+    pub fn new(schema: &SchemaRef, options: JsonOptions) -> Result<Self> {
+        let columns = schema.fields().iter().map(|field| Column::new(field.data_type())).collect::<Result<_>>()?;
+        let places = schema.fields().iter().enumerate().map(|(at, field)| (field.name().clone(), at)).collect();
+        Ok(Self { schema: Arc::clone(schema), options, columns, places, rows: 0 })
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// Appends an object as a row.
+    ///
+    /// # Errors
+    /// Which field cannot be read, and why. Nothing is appended then.
+    pub fn push(&mut self, text: &[u8]) -> Result<(), String> {
+        let mut json = serde_json::Deserializer::from_slice(text);
+        let seed = ObjectSeed {
+            columns: &mut self.columns,
+            place: &|name| self.places.get(name).copied(),
+            name_of: &|at| self.schema.field(at).name().clone(),
+            rows: self.rows,
+            options: &self.options,
+        };
+        let result = seed.deserialize(&mut json).and_then(|()| json.end());
+        match result {
+            Ok(()) => {
+                self.rows += 1;
+                Ok(())
+            }
+            Err(error) => {
+                self.cut()?;
+                Err(reason(&error))
+            }
+        }
+    }
+
+    /// Appends a row of nulls.
+    pub fn push_nulls(&mut self) {
+        self.columns.iter_mut().for_each(Column::push_null);
+        self.rows += 1;
+    }
+
+    /// Takes back what a row that failed has left in some of the columns.
+    fn cut(&mut self) -> Result<(), String> {
+        for (column, field) in self.columns.iter_mut().zip(self.schema.fields()) {
+            if column.len() > self.rows {
+                let whole = column.finish().map_err(|error| error.message)?;
+                let mut again = Column::new(field.data_type()).map_err(|error| error.message)?;
+                refill(&mut again, &whole.slice(0, self.rows)).map_err(|error| error.message)?;
+                *column = again;
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows so far; there are none then.
+    pub fn finish(&mut self) -> Result<RecordBatch> {
+        let columns = self.columns.iter_mut().map(Column::finish).collect::<Result<_>>()?;
+        batch_of(&self.schema, columns, std::mem::take(&mut self.rows))
+    }
+}
+
+/// Puts values into a column one by one, by way of their text: only for what is left of a chunk with a malformed row.
+fn refill(column: &mut Column, values: &dyn Array) -> Result<()> {
+    (0..values.len()).try_for_each(|row| refill_one(column, values, row))
+}
+
+/// Appends a value of an array to a column.
+pub(crate) fn refill_one(column: &mut Column, values: &dyn Array, row: usize) -> Result<()> {
+    let options = JsonOptions::default();
+    let mut text = String::new();
+    write_json(values, row, &options, &mut text)?;
+    push_raw(column, &text, &options).map_err(Error::system)
+}
+
+/// Appends a value as JSON has it.
+pub(crate) fn write_scalar(array: &dyn Array, row: usize, plain_decimals: bool, out: &mut String) -> Result<()> {
+    write_json(array, row, &JsonOptions { plain_decimals, ..JsonOptions::default() }, out)
+}
+
+/// serde_json counts lines in what it was given, which is one line.
+fn reason(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    let what = message.rfind(" at line ").map_or(message.as_str(), |at| &message[..at]);
+    match error.is_data() {
+        true => what.to_owned(),
+        false => format!("column {}: {what}", error.column()),
+    }
+}
+
+struct ObjectSeed<'a> {
+    columns: &'a mut [Column],
+    place: &'a dyn Fn(&str) -> Option<usize>,
+    name_of: &'a dyn Fn(usize) -> String,
+    /// How many values each column has before the object's.
+    rows: usize,
+    options: &'a JsonOptions,
+}
+
+impl<'de> DeserializeSeed<'de> for ObjectSeed<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ObjectSeed<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(name) = map.next_key::<Key<'de>>()? {
+            let Some(at) = (self.place)(&name.0) else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            let value: &RawValue = map.next_value()?;
+            let column = &mut self.columns[at];
+            if column.len() > self.rows {
+                // A name that comes twice: the first counts.
+                continue;
+            }
+            if let Err(reason) = push_raw(column, value.get(), self.options) {
+                if !self.options.ignore_parse_errors {
+                    return Err(serde::de::Error::custom(format_args!("field '{}': {reason}", (self.name_of)(at))));
+                }
+                column.push_null();
+            }
+        }
+        for (at, column) in self.columns.iter_mut().enumerate() {
+            if column.len() <= self.rows {
+                if self.options.fail_on_missing_field {
+                    return Err(serde::de::Error::custom(format_args!("field '{}' is missing", (self.name_of)(at))));
+                }
+                column.push_null();
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A name, borrowed where it has no escapes.
+struct Key<'a>(Cow<'a, str>);
+
+impl<'de> serde::Deserialize<'de> for Key<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl<'de> Visitor<'de> for Text {
+            type Value = Key<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a name")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(Text)
+    }
+}
+
+/// The text of a scalar: of a string its content, of anything else its JSON.
+fn scalar_text(raw: &str) -> Result<Cow<'_, str>, String> {
+    if !raw.starts_with('"') {
+        return Ok(Cow::Borrowed(raw));
+    }
+    let inner = &raw[1..raw.len() - 1];
+    if !inner.contains('\\') {
+        return Ok(Cow::Borrowed(inner));
+    }
+    serde_json::from_str(raw).map(Cow::Owned).map_err(|error| reason(&error))
+}
+
+fn shown(raw: &str) -> String {
+    let short: String = raw.chars().take(60).collect();
+    if short.len() < raw.len() { format!("{short}…") } else { short }
+}
+
+/// Appends a value by its JSON.
+fn push_raw(column: &mut Column, raw: &str, options: &JsonOptions) -> Result<(), String> {
+    if raw == "null" {
+        column.push_null();
+        return Ok(());
+    }
+    let wrong = |what: &str| format!("{} is not {what}", shown(raw));
+    macro_rules! integer {
+        ($values:expr, $type:ty, $what:literal) => {{
+            let text = scalar_text(raw)?;
+            let value = match text.trim().parse::<$type>() {
+                Ok(value) => value,
+                // As Jackson's intValue: a number with a fraction loses it.
+                Err(_) if !raw.starts_with('"') => {
+                    let value: f64 = text.parse().map_err(|_| wrong($what))?;
+                    let value = value.trunc();
+                    if value < <$type>::MIN as f64 || value > <$type>::MAX as f64 {
+                        return Err(wrong($what));
+                    }
+                    value as $type
+                }
+                Err(_) => return Err(wrong($what)),
+            };
+            $values.append_value(value);
+        }};
+    }
+    match column {
+        Column::Boolean(values) => values.append_value(scalar_text(raw)?.trim().eq_ignore_ascii_case("true")),
+        Column::Int8(values) => integer!(values, i8, "a TINYINT"),
+        Column::Int16(values) => integer!(values, i16, "a SMALLINT"),
+        Column::Int32(values) => integer!(values, i32, "an INT"),
+        Column::Int64(values) => integer!(values, i64, "a BIGINT"),
+        Column::Float32(values) => {
+            values.append_value(scalar_text(raw)?.trim().parse().map_err(|_| wrong("a FLOAT"))?);
+        }
+        Column::Float64(values) => {
+            values.append_value(scalar_text(raw)?.trim().parse().map_err(|_| wrong("a DOUBLE"))?);
+        }
+        Column::Decimal(values, precision, scale) => {
+            let text = scalar_text(raw)?;
+            values.append_option(scalar::decimal(text.trim(), *precision, *scale).ok_or_else(|| wrong("a DECIMAL"))?);
+        }
+        Column::Text(values) => values.append_value(compact(raw)?),
+        Column::Bytes(values) => {
+            let text = scalar_text(raw)?;
+            values.append_value(STANDARD.decode(text.as_bytes()).map_err(|_| wrong("BYTES in base64"))?);
+        }
+        Column::Date(values) => {
+            values.append_value(scalar::date(scalar_text(raw)?.trim()).ok_or_else(|| wrong("a DATE"))?);
+        }
+        Column::Time(values) => {
+            let text = scalar_text(raw)?;
+            let nanos = scalar::time(text.trim().trim_end_matches('Z')).ok_or_else(|| wrong("a TIME"))?;
+            values.append_value((nanos / 1_000_000) as i32);
+        }
+        Column::Timestamp(values) => {
+            let text = scalar_text(raw)?;
+            let local = match values.is_instant() {
+                true => text.strip_suffix('Z').ok_or_else(|| wrong("a TIMESTAMP_LTZ, which ends in Z"))?,
+                false => &text,
+            };
+            let nanos = scalar::timestamp(local, options.timestamps.separator());
+            if !nanos.is_some_and(|nanos| values.push(nanos)) {
+                return Err(wrong(match options.timestamps {
+                    TimestampFormat::Sql => "a TIMESTAMP such as '2024-01-01 12:34:56.789'",
+                    TimestampFormat::Iso8601 => "a TIMESTAMP such as '2024-01-01T12:34:56.789'",
+                }));
+            }
+        }
+        Column::List(list) => {
+            let mut elements: Vec<&RawValue> = Vec::new();
+            collect(raw, &mut elements).map_err(|_| wrong("an ARRAY"))?;
+            for element in elements {
+                push_or_null(&mut list.elements, element.get(), options)?;
+            }
+            list.end();
+        }
+        Column::Map(map) => {
+            let mut json = serde_json::Deserializer::from_str(raw);
+            let mut entries = Vec::new();
+            json.deserialize_map(Entries(&mut entries)).map_err(|_| wrong("a MAP"))?;
+            for (key, value) in entries {
+                let key = serde_json::to_string(&key.0).map_err(|error| reason(&error))?;
+                push_raw(&mut map.keys, &key, options)?;
+                push_or_null(&mut map.values, value.get(), options)?;
+            }
+            map.end();
+        }
+        Column::Row(row) => {
+            let fields = row.fields.clone();
+            let rows = row.columns.first().map_or(0, Column::len);
+            let seed = ObjectSeed {
+                columns: &mut row.columns,
+                place: &|name| fields.iter().position(|field| field.name() == name),
+                name_of: &|at| fields[at].name().clone(),
+                rows,
+                options,
+            };
+            let mut json = serde_json::Deserializer::from_str(raw);
+            if !raw.starts_with('{') {
+                return Err(wrong("a ROW"));
+            }
+            seed.deserialize(&mut json).map_err(|error| reason(&error))?;
+            row.end();
+        }
+    }
+    Ok(())
+}
+
+fn push_or_null(column: &mut Column, raw: &str, options: &JsonOptions) -> Result<(), String> {
+    match push_raw(column, raw, options) {
+        Err(_) if options.ignore_parse_errors => {
+            column.push_null();
+            Ok(())
+        }
+        result => result,
+    }
+}
+
+/// A value as text: strings as they are, objects and arrays without blanks.
+fn compact(raw: &str) -> Result<Cow<'_, str>, String> {
+    if !raw.starts_with(['{', '[']) {
+        return scalar_text(raw);
+    }
+    let (mut out, mut in_string, mut is_escaped) = (String::with_capacity(raw.len()), false, false);
+    for character in raw.chars() {
+        if in_string {
+            in_string = is_escaped || character != '"';
+            is_escaped = !is_escaped && character == '\\';
+        } else if character.is_ascii_whitespace() {
+            continue;
+        } else {
+            in_string = character == '"';
+        }
+        out.push(character);
+    }
+    Ok(Cow::Owned(out))
+}
+
+/// The elements of an array.
+fn collect<'a>(raw: &'a str, elements: &mut Vec<&'a RawValue>) -> Result<(), serde_json::Error> {
+    struct Elements<'b, 'a>(&'b mut Vec<&'a RawValue>);
+    impl<'a> Visitor<'a> for Elements<'_, 'a> {
+        type Value = ();
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an array")
+        }
+
+        fn visit_seq<A: SeqAccess<'a>>(self, mut sequence: A) -> Result<(), A::Error> {
+            while let Some(element) = sequence.next_element()? {
+                self.0.push(element);
+            }
+            Ok(())
+        }
+    }
+    serde_json::Deserializer::from_str(raw).deserialize_seq(Elements(elements))
+}
+
+/// The entries of an object.
+struct Entries<'b, 'a>(&'b mut Vec<(Key<'a>, &'a RawValue)>);
+
+impl<'a> Visitor<'a> for Entries<'_, 'a> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key()? {
+            self.0.push((key, map.next_value()?));
+        }
+        Ok(())
+    }
+}
+
+/// Makes chunks of lines.
+pub struct JsonDecoder {
+    rows: JsonRows,
+}
+
+impl JsonDecoder {
+    /// For the columns of `schema`.
+    pub fn new(schema: &SchemaRef, options: JsonOptions) -> Result<Self> {
+        Ok(Self { rows: JsonRows::new(schema, options)? })
+    }
+}
+
+/// The text of the first line of `input`, and how many bytes it takes with its end; `None` if it is not all there.
+pub(crate) fn first_line(input: &[u8], is_end: bool) -> Option<(&[u8], usize)> {
+    match memchr::memchr(b'\n', input) {
+        Some(end) => Some((&input[..end], end + 1)),
+        None if is_end && !input.is_empty() => Some((input, input.len())),
+        None => None,
+    }
+}
+
+impl Decoder<Chunk> for JsonDecoder {
+    fn decode(&mut self, input: &[u8], is_end: bool, rows_max: usize, chunks: &mut Vec<Chunk>) -> Decoded {
+        let mut at = 0;
+        let mut malformed = None;
+        while rows_max > 0 && self.rows.len() < ROWS_MAX {
+            let Some((line, bytes)) = first_line(&input[at..], is_end) else { break };
+            let text = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line).trim_ascii();
+            if !text.is_empty()
+                && let Err(reason) = self.rows.push(text)
+                && !self.rows.options.ignore_parse_errors
+            {
+                malformed = Some(Malformed { bytes, reason });
+                break;
+            }
+            at += bytes;
+        }
+        if !self.rows.is_empty() {
+            match self.rows.finish() {
+                Ok(batch) => chunks.push(Chunk::inserts(batch)),
+                Err(error) => malformed = malformed.or(Some(Malformed { bytes: 0, reason: error.message })),
+            }
+        }
+        Decoded { bytes: at, malformed }
+    }
+}
+
+/// Writes rows as lines.
+pub struct JsonEncoder {
+    options: JsonOptions,
+    text: String,
+}
+
+impl JsonEncoder {
+    /// With these options.
+    pub fn new(options: JsonOptions) -> Self {
+        Self { options, text: String::new() }
+    }
+}
+
+impl Encoder<Chunk> for JsonEncoder {
+    fn encode(&mut self, chunks: &[Chunk], _: bool, out: &mut Vec<u8>) -> Result<()> {
+        for chunk in chunks {
+            for row in 0..chunk.len() {
+                self.text.clear();
+                write_object(&chunk.batch, row, &self.options, &mut self.text)?;
+                out.extend_from_slice(self.text.as_bytes());
+                out.push(b'\n');
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Appends a row as an object.
+pub fn write_object(batch: &RecordBatch, row: usize, options: &JsonOptions, out: &mut String) -> Result<()> {
+    let schema = batch.schema_ref();
+    let fields =
+        schema.fields().iter().map(|field| field.name().as_str()).zip(batch.columns().iter().map(AsRef::as_ref));
+    write_fields(fields, row, options, out)
+}
+
+fn write_fields<'a>(
+    fields: impl Iterator<Item = (&'a str, &'a dyn Array)>,
+    row: usize,
+    options: &JsonOptions,
+    out: &mut String,
+) -> Result<()> {
+    out.push('{');
+    let mut is_first = true;
+    for (name, column) in fields {
+        if options.ignore_nulls && column.is_null(row) {
+            continue;
+        }
+        if !std::mem::take(&mut is_first) {
+            out.push(',');
+        }
+        write_string(name, out)?;
+        out.push(':');
+        write_json(column, row, options, out)?;
+    }
+    out.push('}');
+    Ok(())
+}
+
+fn write_string(text: &str, out: &mut String) -> Result<()> {
+    out.push_str(&serde_json::to_string(text).map_err(|error| Error::system(format!("writing JSON: {error}")))?);
+    Ok(())
+}
+
+fn write_json(array: &dyn Array, row: usize, options: &JsonOptions, out: &mut String) -> Result<()> {
+    if array.is_null(row) {
+        out.push_str("null");
+        return Ok(());
+    }
+    macro_rules! number {
+        ($type:ty) => {
+            array.as_primitive::<$type>().value(row)
+        };
+    }
+    let clock = |nanos: i128, zone: &str, out: &mut String| {
+        let day = nanos.div_euclid(86_400_000_000_000);
+        let date = arrow::array::Date32Array::from(vec![day as i32]);
+        let rest = nanos.rem_euclid(86_400_000_000_000);
+        out.push('"');
+        write_value(&date, 0, out);
+        out.push(options.timestamps.separator());
+        write_clock(rest, out);
+        out.push_str(zone);
+        out.push('"');
+    };
+    match array.data_type() {
+        DataType::Boolean | DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 => {
+            write_value(array, row, out)
+        }
+        DataType::Float32 if number!(Float32Type).is_finite() => write_value(array, row, out),
+        DataType::Float64 if number!(Float64Type).is_finite() => write_value(array, row, out),
+        // As Jackson: JSON has no such numbers.
+        DataType::Float32 | DataType::Float64 => {
+            out.push('"');
+            write_value(array, row, out);
+            out.push('"');
+        }
+        DataType::Decimal128(_, scale) => {
+            if options.plain_decimals {
+                write_plain(number!(Decimal128Type), *scale, out);
+            } else {
+                write_value(array, row, out);
+            }
+        }
+        DataType::Utf8 => write_string(array.as_string::<i32>().value(row), out)?,
+        DataType::Binary => {
+            out.push('"');
+            out.push_str(&STANDARD.encode(array.as_binary::<i32>().value(row)));
+            out.push('"');
+        }
+        DataType::Date32 => {
+            let date = arrow::array::Date32Array::from(vec![number!(Date32Type)]);
+            out.push('"');
+            write_value(&date, 0, out);
+            out.push('"');
+        }
+        DataType::Time32(TimeUnit::Millisecond) => {
+            out.push('"');
+            write_clock(i128::from(number!(Time32MillisecondType)) * 1_000_000, out);
+            out.push('"');
+        }
+        DataType::Timestamp(unit, zone) => {
+            let nanos = match unit {
+                TimeUnit::Second => i128::from(number!(TimestampSecondType)) * 1_000_000_000,
+                TimeUnit::Millisecond => i128::from(number!(TimestampMillisecondType)) * 1_000_000,
+                TimeUnit::Microsecond => i128::from(number!(TimestampMicrosecondType)) * 1000,
+                TimeUnit::Nanosecond => i128::from(number!(TimestampNanosecondType)),
+            };
+            clock(nanos, if zone.is_some() { "Z" } else { "" }, out);
+        }
+        DataType::List(_) => {
+            let elements = array.as_list::<i32>().value(row);
+            out.push('[');
+            for element in 0..elements.len() {
+                if element > 0 {
+                    out.push(',');
+                }
+                write_json(&elements, element, options, out)?;
+            }
+            out.push(']');
+        }
+        DataType::Map(..) => {
+            let entries = array.as_map().value(row);
+            let keys = entries.column(0);
+            out.push('{');
+            for entry in 0..entries.len() {
+                if entry > 0 {
+                    out.push(',');
+                }
+                if keys.is_null(entry) {
+                    return Err(Error::user_code("a MAP with a null as key cannot be written as JSON"));
+                }
+                let mut key = String::new();
+                write_value(keys, entry, &mut key);
+                write_string(&key, out)?;
+                out.push(':');
+                write_json(entries.column(1), entry, options, out)?;
+            }
+            out.push('}');
+        }
+        DataType::Struct(fields) => {
+            let columns = array.as_struct().columns().iter().map(AsRef::as_ref);
+            write_fields(fields.iter().map(|field| field.name().as_str()).zip(columns), row, options, out)?;
+        }
+        other => return Err(Error::input(format!("columns of the type {other} cannot be written as JSON"))),
+    }
+    Ok(())
+}
+
+/// `12:34:56`, and as many digits behind it as there are.
+fn write_clock(nanos: i128, out: &mut String) {
+    let (seconds, fraction) = ((nanos / 1_000_000_000) as u32, (nanos % 1_000_000_000) as u32);
+    // Writing to a string cannot fail.
+    let _ = write!(out, "{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+    if fraction > 0 {
+        let _ = write!(out, ".{}", format!("{fraction:09}").trim_end_matches('0'));
+    }
+}
+
+fn write_plain(value: i128, scale: i8, out: &mut String) {
+    let scale = usize::from(scale.max(0).unsigned_abs());
+    let digits = format!("{:0>width$}", value.unsigned_abs(), width = scale + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - scale);
+    let point = if fraction.is_empty() { "" } else { "." };
+    let _ = write!(out, "{}{whole}{point}{fraction}", if value < 0 { "-" } else { "" });
+}
+
+#[cfg(test)]
+mod tests;
