@@ -3,6 +3,7 @@
 
 mod common;
 mod down;
+mod metrics;
 #[cfg(test)]
 mod tests;
 mod up;

@@ -16,7 +16,7 @@ mod metrics;
 pub use deployment::{ClaimMode, JobDeployment, JobSpec, TaskDeployment, WorkerAddress};
 pub use facts::{CompletedCheckpoint, Fact, JobEnd};
 pub use messages::{CheckpointKind, Down, ExecutionId, TaskManagerInfo, Up};
-pub use metrics::TaskMetrics;
+pub use metrics::{StateMetrics, TaskMetrics};
 
 /// The version of the protocol between processes. A process of another version is refused.
 pub const PROTOCOL_VERSION: u32 = 2;

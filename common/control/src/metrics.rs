@@ -1,6 +1,6 @@
 //! The figures of a subtask, as its worker reports them with each heartbeat.
 
-use flott_core::ids::SubtaskId;
+use flott_core::ids::{OperatorId, SubtaskId};
 use flott_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +29,44 @@ pub struct TaskMetrics {
     pub late_records_dropped: u64,
     /// Malformed records that were skipped by policy.
     pub malformed_records_skipped: u64,
-    /// Bytes of keyed state, estimated.
-    pub state_bytes: u64,
+    /// What each of its keyed states takes.
+    pub states: Vec<StateMetrics>,
+    /// Bytes of memory that the keyed state of all subtasks in its slot takes.
+    pub slot_state_bytes: u64,
+    /// What it may take before it goes to disk.
+    pub slot_state_limit: u64,
+}
+
+impl TaskMetrics {
+    /// Bytes of keyed state in memory, estimated.
+    pub fn state_bytes(&self) -> u64 {
+        self.states.iter().map(|state| state.memory_bytes).sum()
+    }
+}
+
+/// What a keyed state takes in one subtask, or in several.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StateMetrics {
+    /// The operator that it belongs to.
+    pub operator: OperatorId,
+    /// Its name, unique in the operator.
+    pub name: String,
+    /// How many entries it has; when some are on disk, it may be fewer.
+    pub entries: u64,
+    /// Bytes in memory, estimated, with the index.
+    pub memory_bytes: u64,
+    /// Bytes of its index by time, which is always in memory.
+    pub index_bytes: u64,
+    /// Bytes on the local disk of its TaskManager.
+    pub disk_bytes: u64,
+}
+
+impl StateMetrics {
+    /// Adds what another subtask, or another state, takes.
+    pub fn add(&mut self, other: &Self) {
+        self.entries += other.entries;
+        self.memory_bytes += other.memory_bytes;
+        self.index_bytes += other.index_bytes;
+        self.disk_bytes += other.disk_bytes;
+    }
 }

@@ -1,9 +1,10 @@
 //! The counters of one subtask.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use flott_control::TaskMetrics;
+use flott_control::{StateMetrics, TaskMetrics};
 use flott_core::ids::SubtaskId;
 use flott_core::time::{Timestamp, WATERMARK_MIN};
 
@@ -79,8 +80,35 @@ pub struct TaskCounters {
     pub late_records_dropped: Counter,
     /// Malformed records that were skipped by policy.
     pub malformed_records_skipped: Counter,
-    /// Bytes of keyed state, estimated.
-    pub state_bytes: Gauge,
+    /// What its keyed state takes.
+    pub state: StateGauge,
+}
+
+/// What keyed state takes, as it was last looked at.
+#[derive(Debug, Default)]
+pub struct StateGauge(Mutex<StateFigures>);
+
+/// What keyed state takes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StateFigures {
+    /// Each state of the subtask.
+    pub states: Vec<StateMetrics>,
+    /// Bytes of memory that all subtasks of its slot take.
+    pub slot_bytes: u64,
+    /// What they may take.
+    pub slot_limit: u64,
+}
+
+impl StateGauge {
+    /// Shows `figures` from now on.
+    pub fn set(&self, figures: StateFigures) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = figures;
+    }
+
+    /// What it shows.
+    pub fn get(&self) -> StateFigures {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 impl Default for TaskCounters {
@@ -96,7 +124,7 @@ impl Default for TaskCounters {
             watermark: Gauge::new(WATERMARK_MIN),
             late_records_dropped: Counter::default(),
             malformed_records_skipped: Counter::default(),
-            state_bytes: Gauge::default(),
+            state: StateGauge::default(),
         }
     }
 }
@@ -106,6 +134,7 @@ impl TaskCounters {
     pub fn snapshot(&self, subtask: SubtaskId) -> TaskMetrics {
         let millis = |nanos: &Counter| nanos.get() / 1_000_000;
         let watermark: Timestamp = self.watermark.get();
+        let StateFigures { states, slot_bytes, slot_limit } = self.state.get();
         TaskMetrics {
             subtask,
             records_in: self.records_in.get(),
@@ -118,13 +147,17 @@ impl TaskCounters {
             watermark,
             late_records_dropped: self.late_records_dropped.get(),
             malformed_records_skipped: self.malformed_records_skipped.get(),
-            state_bytes: self.state_bytes.get().max(0) as u64,
+            states,
+            slot_state_bytes: slot_bytes,
+            slot_state_limit: slot_limit,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use flott_core::ids::OperatorId;
+
     use super::*;
 
     #[test]
@@ -137,10 +170,21 @@ mod tests {
         counters.bytes_out.add(100);
         counters.busy_nanos.add_time(Duration::from_micros(2_999));
         counters.watermark.set(-5);
-        counters.state_bytes.set(1 << 20);
+        let state = |name: &str, memory_bytes| StateMetrics {
+            operator: OperatorId([1; 16]),
+            name: name.to_owned(),
+            entries: 1,
+            memory_bytes,
+            index_bytes: 0,
+            disk_bytes: 5,
+        };
+        let states = vec![state("sums", 1 << 20), state("_timers", 1 << 10)];
+        counters.state.set(StateFigures { states: states.clone(), slot_bytes: 2 << 20, slot_limit: 4 << 20 });
         let metrics = counters.snapshot(subtask);
         assert_eq!(metrics.subtask, subtask);
         assert_eq!((metrics.records_in, metrics.bytes_out, metrics.busy_ms), (7, 100, 2));
-        assert_eq!((metrics.watermark, metrics.state_bytes, metrics.idle_ms), (-5, 1 << 20, 0));
+        assert_eq!((metrics.watermark, metrics.state_bytes(), metrics.idle_ms), (-5, (1 << 20) + (1 << 10), 0));
+        assert_eq!((metrics.slot_state_bytes, metrics.slot_state_limit), (2 << 20, 4 << 20));
+        assert_eq!(metrics.states, states);
     }
 }

@@ -20,5 +20,5 @@ mod counters;
 mod logging;
 pub mod prometheus;
 
-pub use counters::{Counter, Gauge, TaskCounters};
+pub use counters::{Counter, Gauge, StateFigures, StateGauge, TaskCounters};
 pub use logging::init_tracing;

@@ -1,6 +1,6 @@
 //! What several messages are made of.
 
-use flott_control::{ExecutionId, TaskMetrics};
+use flott_control::ExecutionId;
 use flott_core::ids::{JobId, SubtaskId};
 use flott_core::status::TaskStatus;
 use flott_core::{Error, ErrorKind, Result};
@@ -100,45 +100,5 @@ pub(super) fn task_status(number: i32) -> Result<TaskStatus> {
         Ok(wire::TaskStatus::Canceled) => Ok(TaskStatus::Canceled),
         Ok(wire::TaskStatus::Failed) => Ok(TaskStatus::Failed),
         Ok(wire::TaskStatus::Unspecified) | Err(_) => Err(malformed(format_args!("task status {number}"))),
-    }
-}
-
-impl From<TaskMetrics> for wire::TaskMetrics {
-    fn from(metrics: TaskMetrics) -> Self {
-        Self {
-            subtask: Some(metrics.subtask.into()),
-            records_in: metrics.records_in,
-            records_out: metrics.records_out,
-            bytes_in: metrics.bytes_in,
-            bytes_out: metrics.bytes_out,
-            busy_ms: metrics.busy_ms,
-            idle_ms: metrics.idle_ms,
-            back_pressured_ms: metrics.back_pressured_ms,
-            watermark: metrics.watermark,
-            late_records_dropped: metrics.late_records_dropped,
-            malformed_records_skipped: metrics.malformed_records_skipped,
-            state_bytes: metrics.state_bytes,
-        }
-    }
-}
-
-impl TryFrom<wire::TaskMetrics> for TaskMetrics {
-    type Error = Error;
-
-    fn try_from(metrics: wire::TaskMetrics) -> Result<Self> {
-        Ok(Self {
-            subtask: subtask(metrics.subtask)?,
-            records_in: metrics.records_in,
-            records_out: metrics.records_out,
-            bytes_in: metrics.bytes_in,
-            bytes_out: metrics.bytes_out,
-            busy_ms: metrics.busy_ms,
-            idle_ms: metrics.idle_ms,
-            back_pressured_ms: metrics.back_pressured_ms,
-            watermark: metrics.watermark,
-            late_records_dropped: metrics.late_records_dropped,
-            malformed_records_skipped: metrics.malformed_records_skipped,
-            state_bytes: metrics.state_bytes,
-        })
     }
 }

@@ -3,7 +3,8 @@ use std::fmt::Debug;
 
 use flott_checkpoint::{FileHandle, OperatorState, Redistribution, SubtaskSnapshot, TaskRestore};
 use flott_control::{
-    CheckpointKind, Down, ExecutionId, JobDeployment, TaskDeployment, TaskManagerInfo, TaskMetrics, Up, WorkerAddress,
+    CheckpointKind, Down, ExecutionId, JobDeployment, StateMetrics, TaskDeployment, TaskManagerInfo, TaskMetrics, Up,
+    WorkerAddress,
 };
 use flott_core::config::Configuration;
 use flott_core::ids::{JobId, OperatorId, SubtaskId, TaskManagerId};
@@ -52,7 +53,16 @@ fn ups() -> Vec<Up> {
         watermark: i64::MIN,
         late_records_dropped: 7,
         malformed_records_skipped: 8,
-        state_bytes: 9,
+        states: vec![StateMetrics {
+            operator: OperatorId([3; 16]),
+            name: "sums".into(),
+            entries: 9,
+            memory_bytes: 10,
+            index_bytes: 11,
+            disk_bytes: 12,
+        }],
+        slot_state_bytes: 13,
+        slot_state_limit: u64::MAX,
     };
     let snapshot = SubtaskSnapshot {
         keyed_files: vec![FileHandle { path: "a/b".into(), bytes: 5, sha256: "00".into() }],

@@ -1,11 +1,11 @@
 //! Messages to the JobManager.
 
-use flott_control::{ExecutionId, TaskManagerInfo, TaskMetrics, Up};
+use flott_control::{ExecutionId, TaskManagerInfo, Up};
 use flott_core::ids::TaskManagerId;
 use flott_core::{Error, Result};
 
 use super::common::{execution, subtask, task_status};
-use super::{from_json, required, to_json};
+use super::{from_json, metrics, required, to_json};
 use crate::wire;
 use crate::wire::up_message::Kind;
 
@@ -29,10 +29,10 @@ impl TryFrom<Up> for wire::UpMessage {
                     data_address,
                 })
             }
-            Up::Heartbeat { execution, metrics } => Kind::Heartbeat(wire::HeartbeatUp {
-                execution: execution.map(Into::into),
-                metrics: metrics.into_iter().map(Into::into).collect(),
-            }),
+            Up::Heartbeat { execution, metrics } => {
+                let (metrics, states) = metrics::to_wire(metrics);
+                Kind::Heartbeat(wire::HeartbeatUp { execution: execution.map(Into::into), metrics, states })
+            }
             Up::WorkerExited { execution, reason } => {
                 Kind::WorkerExited(wire::WorkerExited { execution: Some(execution.into()), reason })
             }
@@ -94,7 +94,7 @@ impl TryFrom<wire::UpMessage> for Up {
             },
             Kind::Heartbeat(heartbeat) => Up::Heartbeat {
                 execution: heartbeat.execution.map(ExecutionId::try_from).transpose()?,
-                metrics: heartbeat.metrics.into_iter().map(TaskMetrics::try_from).collect::<Result<_>>()?,
+                metrics: metrics::from_wire(heartbeat.metrics, heartbeat.states)?,
             },
             Kind::WorkerExited(exited) => {
                 Up::WorkerExited { execution: execution(exited.execution)?, reason: exited.reason }

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use flott_checkpoint::Redistribution;
+use flott_core::config::options;
 use flott_core::ids::{CheckpointId, OperatorId};
 use flott_core::time::{Timestamp, WATERMARK_MAX};
 use flott_core::{Batch, Data, Result};
@@ -169,6 +170,20 @@ impl<In: Data, Out: Data, O: Operator<In, Out>> Push<In> for OperatorNode<O, Out
     }
 }
 
+/// The job goes on, with more memory than it was given.
+#[cold]
+fn warn_of_index(operator: &str, state: &dyn Checkpointed, bytes: u64) {
+    tracing::warn!(
+        operator,
+        state = state.name(),
+        index_bytes = state.usage().index_bytes,
+        "the times of timers and windows take {bytes} bytes in this slot, more than all its keyed state may: they cannot go \
+         to disk, so the limit is exceeded; give the TaskManager more in '{}', or the job more slots, or make fewer \
+         timers, for example by rounding their times",
+        options::MANAGED_MEMORY.key,
+    );
+}
+
 enum Passed {
     AsItIs,
     Watermark(Timestamp),
@@ -185,7 +200,7 @@ impl<O, Out: Data> OperatorNode<O, Out> {
     where
         O: Operator<In, Out>,
     {
-        let (operator, out, id) = (&mut self.operator, &mut self.out, self.id);
+        let (operator, out, id, name) = (&mut self.operator, &mut self.out, self.id, &self.name);
         match control {
             Control::Open(restored) => {
                 operator.declare()?;
@@ -197,7 +212,7 @@ impl<O, Out: Data> OperatorNode<O, Out> {
                     // A state that is to be on disk goes there before anything happens.
                     state.maintain().map(drop)
                 })?;
-                restored.check_keyed(id, &self.name, &known)?;
+                restored.check_keyed(id, name, &known)?;
                 operator.restored()?;
             }
             Control::Declare(declared) => {
@@ -236,8 +251,10 @@ impl<O, Out: Data> OperatorNode<O, Out> {
             Control::Drain(snapshot) => operator.states(&mut |state| snapshot.drain(id, state))?,
             Control::Maintain(done) => operator.states(&mut |state| {
                 done.has_more |= state.maintain()?;
-                done.bytes += state.bytes();
-                done.disk_bytes += state.disk_bytes();
+                done.add(id, state.name(), state.usage());
+                if let Some(bytes) = state.excess_of_indexes() {
+                    warn_of_index(name, state, bytes);
+                }
                 Ok(())
             })?,
             Control::Commit(checkpoint) => {

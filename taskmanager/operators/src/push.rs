@@ -2,10 +2,12 @@
 
 use std::any::Any;
 
-use flott_core::ids::CheckpointId;
+use flott_control::StateMetrics;
+use flott_core::ids::{CheckpointId, OperatorId};
 use flott_core::time::Timestamp;
 use flott_core::{Batch, Data, Result};
 use flott_network::Barrier;
+use flott_state::StateUsage;
 
 use crate::snapshot::{DeclaredState, ReleasedState, RestoredState, TaskSnapshot};
 
@@ -46,15 +48,33 @@ pub enum Control<'a> {
     },
 }
 
+/// How many states of a subtask have figures of their own: they go with every heartbeat.
+const STATES_MAX: usize = 100;
+
 /// What came of looking after the keyed state of a chain.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Maintenance {
-    /// What the state takes in memory, estimated.
-    pub bytes: u64,
-    /// What it takes on local disk.
-    pub disk_bytes: u64,
+    /// What each state takes. The last of very many is the sum of those that have no place.
+    pub states: Vec<StateMetrics>,
     /// Whether there is more to do, soon.
     pub has_more: bool,
+}
+
+impl Maintenance {
+    /// Notes what a state takes.
+    pub(crate) fn add(&mut self, operator: OperatorId, name: &str, usage: StateUsage) {
+        let StateUsage { entries, memory_bytes, index_bytes, disk_bytes } = usage;
+        let name = name.to_owned();
+        let state = StateMetrics { operator, name, entries, memory_bytes, index_bytes, disk_bytes };
+        let is_full = self.states.len() >= STATES_MAX;
+        match self.states.last_mut().filter(|_| is_full) {
+            Some(last) => {
+                last.name = format!("{} and more", STATES_MAX - 1);
+                last.add(&state);
+            }
+            None => self.states.push(state),
+        }
+    }
 }
 
 /// Receives the output of the part before it.

@@ -59,11 +59,6 @@ impl TaskSnapshot {
         self.freeze.mode == SnapshotMode::Full
     }
 
-    /// Bytes of keyed state in memory, estimated.
-    pub fn state_bytes(&self) -> u64 {
-        self.keyed_states.iter().map(|state| state.bytes).sum()
-    }
-
     /// Adds operator state, one element a value.
     pub fn add_state<T: Data>(
         &mut self,

@@ -55,6 +55,7 @@ impl<K: Data + Eq> TimerService<K> {
 
     /// Shows the timers as keyed state.
     pub fn states(&mut self, visit: StateVisitor<'_>) -> Result<()> {
+        self.table.set_index_bytes(self.index.bytes());
         visit(&mut self.table as &mut dyn Checkpointed)
     }
 

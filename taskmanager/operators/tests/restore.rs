@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use flott_checkpoint::{FileHandle, KeyedState, OperatorState};
-use flott_control::CheckpointKind;
+use flott_control::{CheckpointKind, StateMetrics};
 use flott_core::config::Configuration;
 use flott_core::ids::{JobId, OperatorId, SubtaskId};
 use flott_core::time::Timestamp;
@@ -126,11 +126,13 @@ impl<In: Data> Bed<In> {
         self.maintain();
     }
 
-    fn maintain(&mut self) {
-        let mut done = Maintenance { has_more: true, ..Maintenance::default() };
-        while done.has_more {
-            done = Maintenance::default();
+    fn maintain(&mut self) -> Vec<StateMetrics> {
+        loop {
+            let mut done = Maintenance::default();
             self.node.control(&mut Control::Maintain(&mut done)).unwrap();
+            if !done.has_more {
+                return done.states;
+            }
         }
     }
 
@@ -303,6 +305,34 @@ impl KeyedProcessFunction<u8, (u8, i64), String> for CountDown {
             cx.register_event_time_timer(time + 7);
         }
         Ok(())
+    }
+}
+
+/// Makes an operator, with the names of its states and the place of the one that has times.
+type MakeWithTimes = (fn() -> Bed<(u8, i64)>, &'static [&'static str], usize);
+
+#[test]
+fn what_each_state_takes_is_told_with_its_times() {
+    let timers = || Bed::new::<String, _>(|cx| KeyedProcess::new(CountDown::default(), by_key(), cx));
+    let makes: [MakeWithTimes; 3] = [
+        (timers, &["left", "_timer_event_time", "_timer_processing_time"], 1),
+        (|| aligned(10, 10, 5), &["windows"], 0),
+        (|| sessions(10, 5), &["sessions"], 0),
+    ];
+    for ((make, names, with_times), is_on_disk) in makes.iter().flat_map(|make| [(make, false), (make, true)]) {
+        let mut bed = if is_on_disk { make().on_disk() } else { make() };
+        bed.push((0..50).map(|key| (key, i64::from(key))).collect(), (0..50).collect());
+        let states = bed.maintain();
+        assert_eq!(states.iter().map(|state| state.name.as_str()).collect::<Vec<_>>(), *names);
+        assert!(states.iter().all(|state| state.operator == OPERATOR));
+        let StateMetrics { entries, memory_bytes, index_bytes, disk_bytes, .. } = states[*with_times];
+        assert!(entries == 50 && (50 * 8..50 * 300).contains(&index_bytes), "{states:?}");
+        assert!(memory_bytes >= index_bytes && (disk_bytes > 0) == is_on_disk, "{states:?}");
+        assert_eq!(bed.state.budget().used(), states.iter().map(|state| state.memory_bytes).sum::<u64>());
+        // Timers register others until they have counted down.
+        (0..10).for_each(|step| bed.watermark(step * 1000));
+        let after = bed.maintain();
+        assert!(after.iter().all(|state| state.index_bytes == 0), "{after:?}");
     }
 }
 

@@ -16,6 +16,7 @@ use flott_network::{Barrier, Sender};
 use flott_operators::program::Head;
 use flott_operators::{Control, Maintenance, ReleasedState, RestoredState, TaskContext, TaskSnapshot};
 use flott_state::{Freeze, SnapshotMode, SnapshotWriter, StateRuns};
+use flott_telemetry::StateFigures;
 
 use crate::alignment::Overtaking;
 use crate::gate::{Input, InputGate, SavedChannels, Saving};
@@ -282,7 +283,8 @@ impl Subtask {
         }
         let mut done = Maintenance::default();
         self.control(Control::Maintain(&mut done))?;
-        self.cx.counters.state_bytes.set(i64::try_from(done.bytes).unwrap_or(i64::MAX));
+        let (slot_bytes, slot_limit) = (self.cx.state.budget().used(), self.cx.state.budget().limit());
+        self.cx.counters.state.set(StateFigures { states: done.states, slot_bytes, slot_limit });
         Ok(done.has_more)
     }
 
@@ -430,7 +432,6 @@ impl Subtask {
         }
         self.control(Control::Barrier(&barrier, &mut task))?;
         self.has_unflushed = false;
-        self.cx.counters.state_bytes.set(i64::try_from(task.state_bytes()).unwrap_or(i64::MAX));
         let sync = flott_env::monotonic().saturating_sub(began);
         let snapshot = PendingSnapshot { barrier, task, is_unaligned, sync, alignment, began };
         if snapshot.task.is_pending || is_unaligned {

@@ -353,6 +353,6 @@ impl ColdStore {
     pub fn memory_bytes(&self) -> u64 {
         let runs: usize = self.runs.iter().map(|live| live.run.memory_bytes()).sum();
         let merge = self.merge.as_ref().map_or(0, Merge::memory_bytes);
-        (runs + merge + self.cache.borrow().memory_bytes()) as u64
+        (runs + self.cache.borrow().memory_bytes()) as u64 + merge
     }
 }

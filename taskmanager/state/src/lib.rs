@@ -39,7 +39,7 @@ pub mod table;
 pub mod time_index;
 mod window;
 
-pub use budget::{MemoryBudget, StateBackend};
+pub use budget::{MemoryBudget, StateBackend, StateUsage};
 pub use columns::{Compatibility, StateColumns};
 pub use registry::{Keyed, KeyedStates, ListState, MapState, ValueState};
 pub use snapshot::{

@@ -23,6 +23,7 @@ use flott_core::ids::{CheckpointId, OperatorId};
 use flott_core::key_group::{KeyGroup, KeyGroupRange};
 use flott_core::{Error, Result};
 
+use crate::budget::StateUsage;
 use crate::cold::Pinned;
 use crate::columns::StateColumns;
 
@@ -126,11 +127,15 @@ pub trait Checkpointed: Send {
     /// Whether it owns this key group.
     fn owns(&self, group: KeyGroup) -> bool;
 
-    /// Bytes in memory. What keys and values hold on the heap is estimated.
+    /// Bytes in memory, without an index. What keys and values hold on the heap is estimated.
     fn bytes(&self) -> u64;
 
-    /// Bytes on local disk.
-    fn disk_bytes(&self) -> u64;
+    /// What it took when [`Checkpointed::maintain`] last looked.
+    fn usage(&self) -> StateUsage;
+
+    /// What the indexes by time of all states take that share its memory, if that alone is more than there is, and the
+    /// largest of them is its own. Says so once.
+    fn excess_of_indexes(&self) -> Option<u64>;
 }
 
 /// The runs of one state in a snapshot. The files stay as long as this does.

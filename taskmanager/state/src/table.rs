@@ -31,7 +31,7 @@ use flott_core::{Data, Error, Result};
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry as Slot;
 
-use crate::budget::{Account, StateBackend};
+use crate::budget::{Account, StateBackend, StateUsage};
 use crate::columns::StateColumns;
 
 mod changes;
@@ -145,6 +145,7 @@ pub struct KeyedTable<K, N, V> {
     cold: Option<Box<Cold>>,
     backend: StateBackend,
     account: Account,
+    usage: StateUsage,
     heap: HeapEstimate,
     /// How many entries were restored.
     restored: u64,
@@ -176,6 +177,7 @@ impl<K: Data + Eq, N: Namespace, V: Data> KeyedTable<K, N, V> {
             cold: None,
             backend: backend.clone(),
             account: backend.budget().open_account(),
+            usage: StateUsage::default(),
             heap: HeapEstimate::default(),
             restored: 0,
         }
@@ -216,6 +218,11 @@ impl<K: Data + Eq, N: Namespace, V: Data> KeyedTable<K, N, V> {
     /// Whether entries may be on disk, or have been: what a value does not save of itself is lost there.
     pub fn is_on_disk(&self) -> bool {
         self.cold.is_some()
+    }
+
+    /// Says what an index beside the table takes in memory. It counts like the table itself, but cannot go to disk.
+    pub fn set_index_bytes(&self, bytes: u64) {
+        self.account.set_index(bytes);
     }
 
     /// Whether there are certainly no entries.

@@ -2,11 +2,11 @@
 
 use axum::Json;
 use axum::extract::{Path, State};
-use flott_control::TaskMetrics;
+use flott_control::{StateMetrics, TaskMetrics};
 use flott_core::config::{Configuration, options};
 use flott_core::status::TaskStatus;
 use flott_core::time::Timestamp;
-use flott_graph::{JobGraph, JobVertex};
+use flott_graph::{JobGraph, JobVertex, OperatorDescriptor};
 use flott_jobmanager_core::view::{JobView, SubtaskView, VertexView};
 use serde_json::{Map, Value, json};
 
@@ -97,7 +97,7 @@ pub(super) async fn vertex(
         .subtasks
         .iter()
         .enumerate()
-        .map(|(index, subtask)| describe_subtask(&job, index, subtask, now_ms))
+        .map(|(index, subtask)| describe_subtask(&job, description, index, subtask, now_ms))
         .collect();
     Ok(Json(json!({
         "id": vertex,
@@ -105,6 +105,7 @@ pub(super) async fn vertex(
         "parallelism": description.parallelism,
         "maxParallelism": description.max_parallelism,
         "now": now_ms,
+        "operators": describe_operators(description, &view.subtasks),
         "subtasks": subtasks,
     })))
 }
@@ -245,10 +246,17 @@ fn describe_vertex(vertex: &JobVertex, view: &VertexView, now_ms: Timestamp) -> 
         "duration": duration,
         "tasks": task_counts(view.subtasks.iter(), str::to_owned),
         "metrics": describe_metrics(view.subtasks.iter().filter_map(|subtask| subtask.metrics.as_ref())),
+        "operators": describe_operators(vertex, &view.subtasks),
     })
 }
 
-fn describe_subtask(job: &JobView, index: usize, subtask: &SubtaskView, now_ms: Timestamp) -> Value {
+fn describe_subtask(
+    job: &JobView,
+    vertex: &JobVertex,
+    index: usize,
+    subtask: &SubtaskView,
+    now_ms: Timestamp,
+) -> Value {
     let ended_ms = is_over(subtask.status).then_some(subtask.since_ms);
     let [start, end, duration] = times(subtask.started_ms, ended_ms, now_ms);
     let task_manager = subtask.task_manager.as_ref().map(|id| &id.0);
@@ -262,6 +270,9 @@ fn describe_subtask(job: &JobView, index: usize, subtask: &SubtaskView, now_ms: 
         "end-time": end,
         "duration": duration,
         "metrics": describe_metrics(subtask.metrics.iter()),
+        "operators": describe_operators(vertex, std::slice::from_ref(subtask)),
+        "slot-state-bytes": subtask.metrics.as_ref().map(|metrics| metrics.slot_state_bytes),
+        "slot-state-limit": subtask.metrics.as_ref().map(|metrics| metrics.slot_state_limit),
         "taskmanager-id": task_manager,
     })
 }
@@ -282,6 +293,32 @@ fn describe_metrics<'a>(metrics: impl Iterator<Item = &'a TaskMetrics> + Clone) 
         "accumulated-idle-time": sum(|m| m.idle_ms),
         "accumulated-busy-time": sum(|m| m.busy_ms),
     })
+}
+
+/// The operators of a vertex, each with what its keyed states take in all of `subtasks`. Flink does not have this here.
+fn describe_operators(vertex: &JobVertex, subtasks: &[SubtaskView]) -> Vec<Value> {
+    let states = || subtasks.iter().filter_map(|subtask| subtask.metrics.as_ref()).flat_map(|metrics| &metrics.states);
+    let describe = |state: &StateMetrics| {
+        json!({
+            "name": state.name,
+            "entries": state.entries,
+            "memory-bytes": state.memory_bytes,
+            "index-bytes": state.index_bytes,
+            "disk-bytes": state.disk_bytes,
+        })
+    };
+    let operator = |operator: &OperatorDescriptor| {
+        let mut sums: Vec<StateMetrics> = Vec::new();
+        for state in states().filter(|state| state.operator == operator.id) {
+            match sums.iter_mut().find(|sum| sum.name == state.name) {
+                Some(sum) => sum.add(state),
+                None => sums.push(state.clone()),
+            }
+        }
+        let states: Vec<Value> = sums.iter().map(describe).collect();
+        json!({ "id": operator.id.to_string(), "name": operator.name, "states": states })
+    };
+    vertex.operators.iter().map(operator).collect()
 }
 
 fn describe_plan(job: &JobView) -> Value {

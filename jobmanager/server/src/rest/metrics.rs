@@ -4,7 +4,7 @@
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
-use flott_control::TaskMetrics;
+use flott_control::{StateMetrics, TaskMetrics};
 use flott_jobmanager_core::view::{CheckpointView, JobView, SubtaskView, TaskManagerView};
 use flott_telemetry::prometheus::{self, Family, Kind, Writer};
 
@@ -105,8 +105,40 @@ const TASK: &[TaskFigure] = &[
     (gauge("flott_taskmanager_job_task_numMalformedRecordsSkipped", "Records that could not be read."), |task| {
         task.malformed_records_skipped as f64
     }),
-    (gauge("flott_taskmanager_job_task_stateBytes", "Bytes of keyed state, estimated."), |task| {
-        task.state_bytes as f64
+    (gauge("flott_taskmanager_job_task_stateBytes", "Bytes of keyed state in memory, estimated."), |task| {
+        task.state_bytes() as f64
+    }),
+    (
+        gauge("flott_taskmanager_job_task_slotStateBytes", "Bytes of keyed state in memory, of all tasks in the slot."),
+        |task| task.slot_state_bytes as f64,
+    ),
+    (
+        gauge("flott_taskmanager_job_task_slotStateLimit", "Bytes of keyed state that the slot may have in memory."),
+        |task| task.slot_state_limit as f64,
+    ),
+];
+
+/// A figure of a keyed state in a subtask.
+type StateFigure = (Family, fn(&StateMetrics) -> u64);
+
+const STATE: &[StateFigure] = &[
+    (gauge("flott_taskmanager_job_task_operator_stateEntries", "Entries of the state."), |state| state.entries),
+    (
+        gauge(
+            "flott_taskmanager_job_task_operator_stateMemoryBytes",
+            "Bytes of the state in memory, estimated, with the index by time.",
+        ),
+        |state| state.memory_bytes,
+    ),
+    (
+        gauge(
+            "flott_taskmanager_job_task_operator_stateIndexBytes",
+            "Bytes of the state's index by time, which is always in memory.",
+        ),
+        |state| state.index_bytes,
+    ),
+    (gauge("flott_taskmanager_job_task_operator_stateDiskBytes", "Bytes of the state on local disk."), |state| {
+        state.disk_bytes
     }),
 ];
 
@@ -151,6 +183,19 @@ fn print_job(writer: &mut Writer, job: &JobView) {
             ];
             for (family, figure) in TASK {
                 writer.sample(family, &labels, figure(metrics));
+            }
+            for state in &metrics.states {
+                let operator_id = state.operator.to_string();
+                let operator = vertex.operators.iter().find(|operator| operator.id == state.operator);
+                let of_state = [
+                    ("operator_id", operator_id.as_str()),
+                    ("operator_name", operator.map_or("", |operator| operator.name.as_str())),
+                    ("state_name", state.name.as_str()),
+                ];
+                let labels: Vec<(&str, &str)> = labels.into_iter().chain(of_state).collect();
+                for (family, figure) in STATE {
+                    writer.sample(family, &labels, figure(state) as f64);
+                }
             }
         }
     }

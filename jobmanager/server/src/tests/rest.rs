@@ -53,6 +53,12 @@ async fn a_running_job_is_described_as_flink_would() {
     assert_eq!((&sum["id"], &sum["tasks"]["RUNNING"]), (&json!("01".repeat(16)), &json!(2)));
     assert_eq!(sum["metrics"]["read-records"], 20);
     assert_eq!(sum["metrics"]["accumulated-busy-time"], 100);
+    let state = |n: u64| json!({ "name": "sums", "entries": n * 100, "memory-bytes": n * 1000, "index-bytes": n * 10, "disk-bytes": n * 500 });
+    let operators = |n: u64| json!([{ "id": "01".repeat(16), "name": "Sum -> Sink: print", "states": [state(n)] }]);
+    assert_eq!(sum["operators"], operators(2), "summed over its subtasks");
+    let sum = setup.get(&format!("{path}/vertices/{}", "01".repeat(16))).await;
+    assert_eq!((&sum["operators"], &sum["subtasks"][1]["operators"]), (&operators(2), &operators(1)));
+    assert_eq!(sum["subtasks"][0]["slot-state-limit"], 4000);
 
     let plan = setup.get(&format!("{path}/plan")).await;
     let input = json!({ "num": 0, "id": "00".repeat(16), "ship_strategy": "HASH", "exchange": "pipelined_bounded" });
@@ -87,6 +93,13 @@ async fn a_running_job_is_described_as_flink_would() {
         "00".repeat(16)
     );
     assert!(metrics.contains(&sample), "{metrics}");
+    let operator = "01".repeat(16);
+    let of_state = format!(
+        "tm_id=\"tm-1\",operator_id=\"{operator}\",operator_name=\"Sum -> Sink: print\",state_name=\"sums\"}} 500\n"
+    );
+    let is_it = |line: &str| line.starts_with("flott_taskmanager_job_task_operator_stateDiskBytes{");
+    let samples: Vec<&str> = metrics.split_inclusive('\n').filter(|line| is_it(line)).collect();
+    assert!(samples.len() == 3 && samples[2].ends_with(&of_state), "{samples:?}");
 }
 
 #[tokio::test]

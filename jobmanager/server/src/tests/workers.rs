@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use flott_checkpoint::SubtaskSnapshot;
-use flott_control::{Down, ExecutionId, PROTOCOL_VERSION, TaskManagerInfo, TaskMetrics, Up};
-use flott_core::ids::{SubtaskId, TaskManagerId};
+use flott_control::{Down, ExecutionId, PROTOCOL_VERSION, StateMetrics, TaskManagerInfo, TaskMetrics, Up};
+use flott_core::ids::{OperatorId, SubtaskId, TaskManagerId};
 use flott_core::status::TaskStatus;
 use flott_proto::Session;
 
@@ -96,6 +96,15 @@ fn metrics(subtask: SubtaskId) -> TaskMetrics {
         watermark: 80,
         late_records_dropped: 1,
         malformed_records_skipped: 2,
-        state_bytes: 90,
+        states: vec![StateMetrics {
+            operator: OperatorId([subtask.vertex as u8; 16]),
+            name: "sums".to_owned(),
+            entries: 100,
+            memory_bytes: 1000,
+            index_bytes: 10,
+            disk_bytes: 500,
+        }],
+        slot_state_bytes: 2000,
+        slot_state_limit: 4000,
     }
 }

@@ -188,6 +188,7 @@ where
     }
 
     fn states(&mut self, visit: StateVisitor<'_>) -> Result<()> {
+        self.table.set_index_bytes(self.due.bytes() + self.cleanup.bytes());
         visit(&mut self.table)
     }
 

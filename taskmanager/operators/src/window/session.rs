@@ -241,6 +241,7 @@ where
     }
 
     fn states(&mut self, visit: StateVisitor<'_>) -> Result<()> {
+        self.table.set_index_bytes(self.due.bytes());
         visit(&mut self.table)
     }
 

@@ -20,7 +20,10 @@ impl Directory {
     /// Creates it, with those above it. It may exist, but not with anything in it.
     pub(super) fn create(path: &Path) -> Result<Arc<Self>> {
         let refused = || format!("creating the directory {} for state on disk", path.display());
-        fs::create_dir_all(path).with_context(refused)?;
+        fs::create_dir_all(path).map_err(|error| match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => full(path, &error),
+            _ => Error::from(error).context(refused()),
+        })?;
         if fs::read_dir(path).with_context(refused)?.next().is_some() {
             return Err(Error::input(format!(
                 "the directory {} is not empty, and state on disk wants one of its own: remove what is in it, or name \
@@ -30,6 +33,14 @@ impl Directory {
         }
         Ok(Arc::new(Self { path: path.to_owned() }))
     }
+}
+
+fn full(directory: &Path, error: &io::Error) -> Error {
+    Error::system(format!(
+        "the disk of {} is full ({error}), so state that memory has no room for cannot be written: make room there, name \
+         a directory on a larger disk in 'io.tmp.dirs', or give state more memory in 'taskmanager.memory.managed.size'",
+        directory.display()
+    ))
 }
 
 impl Drop for Directory {
@@ -65,11 +76,7 @@ impl OwnedFile {
     #[cold]
     pub(super) fn write_error(&self, error: &io::Error) -> Error {
         if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) {
-            return Error::system(format!(
-                "the disk of {} is full ({error}), so state that memory has no room for cannot be written: make room \
-                 there, or name a directory on a larger disk in 'io.tmp.dirs'",
-                self.directory.path.display()
-            ));
+            return full(&self.directory.path, error);
         }
         Error::system(format!("writing {}: {error}", self.path.display()))
     }

@@ -124,8 +124,8 @@ impl Merge {
     }
 
     /// What it keeps in memory.
-    pub(super) fn memory_bytes(&self) -> usize {
-        self.scan.memory_bytes() + self.writer.memory_bytes()
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.scan.memory_bytes() as u64 + self.writer.memory_bytes()
     }
 
     /// What it has written so far.

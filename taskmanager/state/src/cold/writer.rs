@@ -118,12 +118,9 @@ impl<W: Write> RunWriter<W> {
     }
 
     /// What it keeps in memory.
-    pub(super) fn memory_bytes(&self) -> usize {
-        self.filter.bytes().len()
-            + self.blocks.capacity() * size_of::<BlockMeta>()
-            + self.raw.capacity()
-            + self.compressed.capacity()
-            + BUFFER_BYTES
+    pub fn memory_bytes(&self) -> u64 {
+        let index = self.blocks.capacity() * size_of::<BlockMeta>();
+        (self.filter.bytes().len() + index + self.raw.capacity() + self.compressed.capacity() + BUFFER_BYTES) as u64
     }
 
     fn end_block(&mut self) -> Result<()> {

@@ -12,6 +12,7 @@ use flott_core::{Data, Error, Result};
 
 use super::changes::Changes;
 use super::{Entry, Group, KeyedTable, Namespace, PERSISTED};
+use crate::budget::StateUsage;
 use crate::columns::{StateColumns, columns_of, group_column, read_rows};
 use crate::snapshot::{Checkpointed, Freeze, GroupState, LocalRun, Section, SectionKind, SnapshotWriter};
 
@@ -42,7 +43,7 @@ impl<K: Data + Eq, N: Namespace, V: Data> KeyedTable<K, N, V> {
     /// What else the table takes.
     pub(super) fn other_bytes(&self) -> u64 {
         let changes: usize = self.changes.iter().map(Changes::bytes).sum();
-        changes as u64 + self.cold.as_ref().map_or(0, |cold| cold.store.memory_bytes())
+        changes as u64 + self.cold.as_ref().map_or(0, |cold| cold.memory_bytes())
     }
 
     /// Adds an entry that was saved. State that is larger than memory is restored too.
@@ -265,7 +266,11 @@ impl<K: Data + Eq, N: Namespace, V: Data> Checkpointed for KeyedTable<K, N, V> {
         self.entry_bytes() + self.other_bytes()
     }
 
-    fn disk_bytes(&self) -> u64 {
-        self.cold.as_ref().map_or(0, |cold| cold.store.disk_bytes())
+    fn usage(&self) -> StateUsage {
+        self.usage
+    }
+
+    fn excess_of_indexes(&self) -> Option<u64> {
+        self.account.excess_of_indexes()
     }
 }

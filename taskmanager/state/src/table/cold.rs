@@ -54,6 +54,15 @@ impl Cold {
         Ok(())
     }
 
+    /// What is in memory for what is on disk, with the run that is being written.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.store.memory_bytes() + self.run.as_ref().map_or(0, RunWriter::memory_bytes)
+    }
+
+    pub(super) fn disk_bytes(&self) -> u64 {
+        self.store.disk_bytes() + self.run.as_ref().map_or(0, RunWriter::disk_bytes)
+    }
+
     /// Says that so many bytes came to the store.
     pub(super) fn owe_merging(&mut self, bytes: u64) {
         self.merge_debt = self.merge_debt.saturating_add(bytes.saturating_mul(MERGED_PER_BYTE));

@@ -96,7 +96,9 @@ fn a_table_ten_times_its_budget_keeps_to_it() {
         maintain(&mut table);
     }
     assert_eq!(budget.used(), table.bytes());
-    assert!(table.disk_bytes() > 10 * LIMIT, "{} bytes on disk", table.disk_bytes());
+    let usage = table.usage();
+    assert_eq!((usage.memory_bytes, usage.entries, usage.index_bytes), (table.bytes(), KEYS, 0));
+    assert!(usage.disk_bytes > 10 * LIMIT, "{} bytes on disk", usage.disk_bytes);
     assert_eq!(table.len() as u64, KEYS);
     // Keys from all over come back, and go again.
     for key in (0..KEYS).step_by(7) {
@@ -117,8 +119,31 @@ fn a_table_that_fits_stays_in_memory() {
     let mut table: Table = bed.table(range_of(1, 0, GROUPS), GROUPS);
     set(&mut table, 0..10_000, 1);
     maintain(&mut table);
-    assert!(table.cold.is_none() && table.disk_bytes() == 0 && table.bytes() > 200_000);
+    assert!(table.cold.is_none() && table.usage().disk_bytes == 0 && table.bytes() > 200_000);
     assert!(!bed.disk.path().join("state").exists());
+}
+
+#[test]
+fn an_index_takes_memory_from_entries_but_not_all() {
+    const LIMIT: u64 = 4 << 20;
+    let bed = Bed::with_limit(Kind::Spilling, LIMIT);
+    let budget = bed.backend.budget().clone();
+    let mut table: Table = bed.table(range_of(1, 0, GROUPS), GROUPS);
+    set(&mut table, 0..50_000, 1);
+    maintain(&mut table);
+    assert!(table.cold.is_none() && table.usage().memory_bytes < LIMIT, "{:?}", table.usage());
+    table.set_index_bytes(LIMIT / 2 + LIMIT / 4);
+    maintain(&mut table);
+    assert!(table.cold.is_some() && budget.used() <= LIMIT, "{:?}", table.usage());
+    assert_eq!((table.usage().index_bytes, table.excess_of_indexes()), (LIMIT / 4 * 3, None));
+    table.set_index_bytes(3 * LIMIT);
+    maintain(&mut table);
+    let usage = table.usage();
+    let entries = usage.memory_bytes - usage.index_bytes;
+    assert!(entries <= LIMIT / 8, "{usage:?}");
+    assert!(entries > LIMIT / 64, "nothing is left at hand: {usage:?}");
+    assert_eq!((table.excess_of_indexes(), table.excess_of_indexes()), (Some(3 * LIMIT), None));
+    assert_eq!(table.len(), 50_000);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use flott_core::{Data, Result};
 
 use super::changes::Changes;
 use super::{Entry, Group, KeyedTable, Namespace};
+use crate::budget::StateUsage;
 
 /// Places of a table that are looked at in one step: well below a millisecond's worth.
 const VISITS: usize = 16 << 10;
@@ -62,9 +63,17 @@ impl<K: Data + Eq, N: Namespace, V: Data> KeyedTable<K, N, V> {
         Ok(has_more)
     }
 
-    fn settle(&self) {
+    fn settle(&mut self) {
         let entries = self.entry_bytes();
-        self.account.set(entries + self.other_bytes(), entries);
+        let bytes = entries + self.other_bytes();
+        self.account.set(bytes, entries);
+        let index_bytes = self.account.index();
+        self.usage = StateUsage {
+            entries: self.len() as u64,
+            memory_bytes: bytes + index_bytes,
+            index_bytes,
+            disk_bytes: self.cold.as_ref().map_or(0, |cold| cold.disk_bytes()),
+        };
     }
 
     /// Writes some more entries. Returns whether it makes sense to go on.
