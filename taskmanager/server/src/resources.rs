@@ -1,6 +1,7 @@
 //! What a worker may take of its machine: memory for keyed state, and a folder for what has no room there.
 
 use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -59,10 +60,7 @@ pub(crate) struct Scratch {
 impl Scratch {
     /// The folder of the worker of an execution, in the one that is configured.
     pub(crate) fn create(config: &Configuration, execution: ExecutionId) -> Result<Self> {
-        let dir = match config.get(options::IO_TMP_DIRS)? {
-            dir if dir.is_empty() => std::env::temp_dir(),
-            dir => PathBuf::from(dir),
-        };
+        let dir = directory(config)?;
         let job = &execution.job.to_string()[..8];
         let name = format!("{PREFIX}{}-{job}-{}", std::process::id(), execution.generation);
         Self::create_in(&dir, &name)
@@ -86,24 +84,37 @@ impl Scratch {
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
+}
 
-    /// Removes the folders beside it whose workers were killed. What cannot be removed stays.
-    pub(crate) fn sweep(&self) {
-        let Some(entries) = self.path.parent().and_then(|dir| fs::read_dir(dir).ok()) else { return };
-        for lock_path in entries.flatten().map(|entry| entry.path()) {
-            let name = lock_path.file_name().and_then(|name| name.to_str());
-            let is_lock = name.is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(LOCK));
-            if !is_lock || lock_path == self.lock_path {
-                continue;
-            }
-            let Ok(lock) = File::open(&lock_path) else { continue };
-            if lock.try_lock().is_ok() {
-                let path = lock_path.with_extension("");
-                tracing::info!(path = %path.display(), "removing what a worker left behind");
-                remove(&path, &lock_path);
-            }
+/// Removes the folders of workers that were killed. What cannot be removed stays.
+pub(crate) fn sweep(config: &Configuration) {
+    if let Ok(dir) = directory(config) {
+        sweep_in(&dir);
+    }
+}
+
+fn sweep_in(dir: &Path) {
+    let Ok(entries) = fs::read_dir(dir) else { return };
+    for lock_path in entries.flatten().map(|entry| entry.path()) {
+        let name = lock_path.file_name().and_then(|name| name.to_str());
+        if !name.is_some_and(|name| name.starts_with(PREFIX) && name.ends_with(LOCK)) {
+            continue;
+        }
+        let Ok(lock) = File::open(&lock_path) else { continue };
+        // One that is alive holds it, also in this process.
+        if lock.try_lock().is_ok() {
+            let path = lock_path.with_extension("");
+            tracing::info!(path = %path.display(), "removing what a worker left behind");
+            remove(&path, &lock_path);
         }
     }
+}
+
+fn directory(config: &Configuration) -> Result<PathBuf> {
+    Ok(match config.get(options::IO_TMP_DIRS)? {
+        dir if dir.is_empty() => std::env::temp_dir(),
+        dir => PathBuf::from(dir),
+    })
 }
 
 impl Drop for Scratch {
@@ -115,6 +126,11 @@ impl Drop for Scratch {
 fn lock(path: &Path) -> Result<File> {
     let file = File::create(path).with_context(|| path.display().to_string())?;
     file.try_lock().map_err(|error| Error::system(format!("locking {}: {error}", path.display())))?;
+    // Somebody may have taken it for one that was left behind, before it was locked.
+    let is_there = fs::metadata(path).and_then(|there| Ok(there.ino() == file.metadata()?.ino())).unwrap_or(false);
+    if !is_there {
+        return Err(Error::system(format!("{} was removed", path.display())));
+    }
     Ok(file)
 }
 
@@ -162,7 +178,7 @@ mod tests {
         fs::write(dir.path().join("flott-state-2-bb-1.lock"), "").unwrap();
         fs::create_dir(dir.path().join("precious.lock")).unwrap();
         let other = Scratch::create_in(dir.path(), "flott-state-3-cc-1").unwrap();
-        other.sweep();
+        sweep_in(dir.path());
         let expected =
             ["flott-state-1-aa-1", "flott-state-1-aa-1.lock", "flott-state-3-cc-1", "flott-state-3-cc-1.lock"];
         assert_eq!(names()[..4], expected);

@@ -21,9 +21,11 @@ use flott_proto::Session;
 use flott_proto::client;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{Child, Command};
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
+use crate::resources::sweep;
 use crate::worker::{WorkerOptions, run_worker};
 
 /// The pauses between attempts, at first and at most.
@@ -302,7 +304,13 @@ impl TaskManager {
                     jobmanager: address.clone(),
                     dir: self.options.dir.clone(),
                 };
-                Box::pin(process.run(stopped))
+                let config = self.options.config.clone();
+                Box::pin(async move {
+                    let reason = process.run(stopped).await;
+                    // What it had on disk is room for others.
+                    flott_env::spawn_blocking_on(&Handle::current(), move || sweep(&config));
+                    reason
+                })
             }
             (WorkerLauncher::Process, None) => Box::pin(async { "the job has no binary".to_owned() }),
         };

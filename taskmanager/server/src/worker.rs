@@ -26,7 +26,7 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use crate::local_runs::LocalRuns;
-use crate::resources::{Scratch, slot_memory};
+use crate::resources::{Scratch, slot_memory, sweep};
 use crate::restore::Fetched;
 use crate::slot::{Order, SlotEvent, SlotHandle};
 use crate::subtask::Report;
@@ -68,9 +68,9 @@ pub async fn run_worker(options: WorkerOptions) -> Result<()> {
     let patience = options.config.get(options::HEARTBEAT_TIMEOUT)?;
     let slot_memory = slot_memory(&options.config)?;
     let scratch = Arc::new(Scratch::create(&options.config, options.execution)?);
-    let swept = Arc::clone(&scratch);
+    let config = options.config.clone();
     // In its own time: what others left behind may be much.
-    flott_env::spawn_blocking_on(&tokio::runtime::Handle::current(), move || swept.sweep());
+    flott_env::spawn_blocking_on(&tokio::runtime::Handle::current(), move || sweep(&config));
     let (events, mut received) = mpsc::channel(EVENTS_MAX);
     let (plane, data_address) = bind(&options, options.execution, &events)?;
     let register =
