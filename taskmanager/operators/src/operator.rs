@@ -248,7 +248,13 @@ impl<O, Out: Data> OperatorNode<O, Out> {
                     Ok(())
                 })?;
             }
-            Control::Drain(snapshot) => operator.states(&mut |state| snapshot.drain(id, state))?,
+            Control::Drain(snapshot) => {
+                let had_failed = snapshot.writer.has_failed();
+                operator.states(&mut |state| snapshot.drain(id, state))?;
+                if !had_failed {
+                    snapshot.writer.name_failure(|| format!("operator '{name}'"));
+                }
+            }
             Control::Maintain(done) => operator.states(&mut |state| {
                 done.has_more |= state.maintain()?;
                 done.add(id, state.name(), state.usage());

@@ -245,6 +245,16 @@ impl SnapshotWriter {
         self.failure.get_or_insert(error);
     }
 
+    /// Whether the snapshot cannot be completed.
+    pub fn has_failed(&self) -> bool {
+        self.failure.is_some()
+    }
+
+    /// Says in front of the reason whose state it was.
+    pub fn name_failure(&mut self, whose: impl FnOnce() -> String) {
+        self.failure = self.failure.take().map(|error| error.context(whose()));
+    }
+
     /// Whether no section was added.
     pub fn is_empty(&self) -> bool {
         self.bytes.len() == MAGIC.len() && self.overflow.as_ref().is_none_or(Overflow::is_empty)
