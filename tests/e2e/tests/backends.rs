@@ -64,6 +64,36 @@ fn state_on_disk_survives() {
 }
 
 #[test]
+fn times_that_memory_has_no_room_for_are_told_and_the_job_goes_on() {
+    // The times of 64 windows take more than the 512 bytes that a slot has.
+    let setup = Setup::new(1, 2).option("taskmanager.memory.managed.size", "1kb");
+    let cluster = setup.start();
+    let output = cluster.path("out");
+    let interval = ["-D", "execution.checkpointing.interval=200ms"];
+    let job = cluster.run_job(&binary("e2e-job"), &interval, &["--case", "windows", "--output", &output]);
+    until("the figures of the windows", Duration::from_secs(60), || {
+        let details = cluster.try_rest(&format!("/jobs/{job}"))?;
+        let operators = details["vertices"].as_array().into_iter().flatten().flat_map(|v| v["operators"].as_array());
+        let state = operators.flatten().find(|operator| operator["name"] == "Count").map(|count| &count["states"][0]);
+        let state = state.ok_or_else(|| details.to_string())?;
+        let figures = ["entries", "index-bytes", "memory-bytes", "disk-bytes"].map(|name| state[name].as_u64());
+        let [entries, Some(index), Some(memory), disk] = figures else { return Err(state.to_string()) };
+        let is_all = state["name"] == "windows" && entries == Some(64) && disk > Some(0);
+        if is_all && index > 512 && memory >= index { Ok(()) } else { Err(state.to_string()) }
+    });
+    cluster.wait_for_checkpoints(&job, cluster.last_checkpoint(&job) + 2);
+    let log =
+        fs::read_to_string(cluster.path(&format!("taskmanager-0/log/{job}-1.err"))).expect("the worker has a log");
+    let warnings: Vec<&str> = log.lines().filter(|line| line.contains("cannot go to disk")).collect();
+    assert_eq!(warnings.len(), 1, "{log}");
+    for part in ["WARN", "operator=\"Count\"", "state=\"windows\"", "taskmanager.memory.managed.size"] {
+        assert!(warnings[0].contains(part), "{part} is not in {}", warnings[0]);
+    }
+    cluster.stop(&job, &cluster.path("savepoints"), true);
+    assert_eq!(visible_lines(&output).len(), 64);
+}
+
+#[test]
 fn unaligned_checkpoints_count_each_record_once() {
     for timeout in ["0s", "20ms"] {
         let cluster = Cluster::start(2, 4);

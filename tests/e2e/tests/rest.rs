@@ -59,7 +59,8 @@ fn cluster_with_job() -> (Cluster, String) {
     until("the figures of the job", LIMIT, || {
         let details = cluster.try_rest(&format!("/jobs/{job}"))?;
         let sent = &details["vertices"][0]["metrics"]["write-records"];
-        if sent.as_u64() > Some(0) { Ok(()) } else { Err(details["vertices"].to_string()) }
+        let entries = &details["vertices"][1]["operators"][0]["states"][0]["entries"];
+        if sent.as_u64() > Some(0) && *entries == 64 { Ok(()) } else { Err(details["vertices"].to_string()) }
     });
     (cluster, job)
 }
@@ -149,6 +150,22 @@ fn check_job(cluster: &Cluster, job: &str) {
         let figures = ["read-bytes", "write-bytes", "read-records", "write-records", "accumulated-busy-time"];
         expect("metrics", &vertex["metrics"], &figures.map(|name| (name, Number)));
         assert_eq!(vertex["parallelism"], 2);
+        for operator in vertex["operators"].as_array().expect("a list") {
+            expect("operator", operator, &[("id", Text), ("name", Text), ("states", List)]);
+        }
+    }
+    let count = &details["vertices"][1];
+    let states = count["operators"][0]["states"].as_array().expect("a list");
+    // Two that it declares, and its timers of two kinds.
+    assert_eq!((&count["operators"][0]["name"], states.len()), (&"Count".into(), 4), "{count}");
+    let figures = ["entries", "memory-bytes", "index-bytes", "disk-bytes"].map(|name| (name, Number));
+    expect("state", &states[0], &[&[("name", Text)][..], &figures].concat());
+    assert_eq!((&states[0]["name"], &states[0]["entries"]), (&"count".into(), &64.into()));
+    let id = count["id"].as_str().expect("an id");
+    let vertex = cluster.rest(&format!("/jobs/{job}/vertices/{id}"));
+    for subtask in vertex["subtasks"].as_array().expect("a list") {
+        expect("subtask", subtask, &[("operators", List), ("slot-state-bytes", Number), ("slot-state-limit", Number)]);
+        assert_eq!(subtask["operators"][0]["states"][0]["name"], "count");
     }
     for node in details["plan"]["nodes"].as_array().expect("a list") {
         expect("plan", node, &[("id", Text), ("parallelism", Number), ("description", Text), ("inputs", List)]);
@@ -207,6 +224,13 @@ fn check_metrics(cluster: &Cluster, job: &str) {
         "accumulateIdleTimeMs",
         "accumulateBackPressuredTimeMs",
         "currentInputWatermark",
+        "stateBytes",
+        "slotStateBytes",
+        "slotStateLimit",
+        "operator_stateEntries",
+        "operator_stateMemoryBytes",
+        "operator_stateIndexBytes",
+        "operator_stateDiskBytes",
     ];
     for name in of_subtask {
         for index in 0..2 {
