@@ -129,11 +129,17 @@ fn channel_sources(old: &VertexSnapshot, location: &str, graph: &JobGraph, subta
     sources
 }
 
-/// The share of subtask `index` of `parallelism` in the states that `operators` have in `old`.
+/// The share of subtask `index` of `parallelism` in the states that `operators` have in `old`. With the parallelism of
+/// before, what is split stays with its subtask: a subtask that goes back to a checkpoint alone must find what it had
+/// there, and nothing of those that did not go back with it.
 fn share(old: &VertexSnapshot, operators: &[OperatorId], index: u32, parallelism: u32) -> Vec<OperatorState> {
+    let is_same = old.subtasks.len() == parallelism as usize;
     let mut merged: Vec<OperatorState> = Vec::new();
-    for state in old.subtasks.iter().flat_map(|subtask| &subtask.operator_states) {
-        if !operators.contains(&state.operator) {
+    for (old_index, state) in
+        (0..).zip(&old.subtasks).flat_map(|(i, old)| old.operator_states.iter().map(move |s| (i, s)))
+    {
+        let is_others = is_same && old_index != index && state.redistribution == Redistribution::Split;
+        if is_others || !operators.contains(&state.operator) {
             continue;
         }
         match merged.iter_mut().find(|m| m.operator == state.operator && m.name == state.name) {
@@ -142,7 +148,7 @@ fn share(old: &VertexSnapshot, operators: &[OperatorId], index: u32, parallelism
         }
     }
     for state in &mut merged {
-        if state.redistribution == Redistribution::Split {
+        if state.redistribution == Redistribution::Split && !is_same {
             let elements = std::mem::take(&mut state.elements);
             state.elements = elements.into_iter().skip(index as usize).step_by(parallelism as usize).collect();
         }

@@ -71,6 +71,6 @@ pub struct JobDeployment {
     /// For every vertex the position in `workers` of each of its subtasks. There are as many as the vertex has
     /// subtasks in this execution, which may differ from what the job was planned with.
     pub placement: Vec<Vec<u32>>,
-    /// The subtasks of this worker.
+    /// The subtasks of this worker that are to be started: all but those that carry over.
     pub tasks: Vec<TaskDeployment>,
 }

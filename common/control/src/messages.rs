@@ -170,12 +170,15 @@ pub enum Down {
         execution: ExecutionId,
     },
     /// To a worker of the generation before: stop its subtasks, take its state back to a checkpoint, and register for
-    /// this execution in the same session.
+    /// this execution in the same session. The failure does not reach some of its subtasks: they carry over, which
+    /// means that they run on as they are, and belong to the new execution from here on.
     Continue {
         /// The new execution.
         execution: ExecutionId,
         /// The checkpoint that it starts from; `None` starts empty.
         checkpoint: Option<CheckpointId>,
+        /// The worker's subtasks that carry over. What was going on for a later checkpoint is aborted for them.
+        carried: Vec<SubtaskId>,
     },
     /// To a worker: run these subtasks.
     Deploy {

@@ -8,7 +8,9 @@
 
 mod chaining;
 mod job_graph;
+mod regions;
 mod stream_graph;
 
 pub use job_graph::{JobEdge, JobGraph, JobVertex, OperatorDescriptor, difference};
+pub use regions::Regions;
 pub use stream_graph::{NodeId, Partitioning, StreamEdge, StreamGraph, StreamNode};

@@ -50,7 +50,7 @@ impl Default for RollingPolicy {
 /// checkpoint.
 ///
 /// No name is used twice, by no restart of the job and by no other job: existing parts are never overwritten. After
-/// a crash, the next execution of the job removes the `.inprogress` files of earlier ones, which no checkpoint can
+/// a crash, a subtask that is started again removes the `.inprogress` files that it had left, which no checkpoint can
 /// refer to. Pending parts of checkpoints that were never completed stay, hidden, since older savepoints may refer
 /// to them.
 ///
@@ -181,7 +181,7 @@ impl<T: Data> Sink<T> for FileSink<T> {
         let folder: Box<dyn Folder> = match FilePath::parse(&self.path)? {
             FilePath::Local(path) => {
                 let folder = LocalFolder::new(path.into());
-                if cx.generation > 1 && cx.subtask == 0 {
+                if cx.generation > 1 {
                     folder.remove_abandoned(&names)?;
                 }
                 Box::new(folder)

@@ -13,7 +13,8 @@ pub struct SinkContext {
     pub io: IoHandle,
     /// The job, for names that no other job uses.
     pub job: JobId,
-    /// The execution, for names that no earlier one used.
+    /// The execution that this writer was made in, for names that no earlier one used. Writers of other subtasks may
+    /// go on when this one is made again: files of theirs with an earlier generation are not garbage.
     pub generation: Generation,
     /// Which of the writers this is.
     pub subtask: u32,

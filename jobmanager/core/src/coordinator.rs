@@ -212,6 +212,16 @@ impl Coordinator {
         self.pending.as_ref().is_none_or(|pending| pending.stage != Stage::Proposed)
     }
 
+    /// The number of the checkpoint that is triggered next.
+    pub(crate) fn next_checkpoint(&self) -> CheckpointId {
+        self.next_id
+    }
+
+    /// Whether sources may have stopped for good, or tasks have finished: then no task can just go on.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.is_ending() || self.pending.as_ref().is_some_and(Pending::is_stop)
+    }
+
     /// The folder that tasks of a generation write into.
     pub(crate) fn generation_dir(&self, generation: Generation) -> String {
         format!("{}/g{generation}", self.completed.job_dir())
@@ -498,9 +508,10 @@ impl Coordinator {
         actions
     }
 
-    /// No worker writes for the last execution any more: deletes what is left of its savepoints that were aborted.
-    pub(crate) fn delete_aborted(&mut self) -> Option<Command> {
-        let folders = std::mem::take(&mut self.aborted);
+    /// No worker writes for the last execution any more: deletes what is left of its savepoints that were aborted. If
+    /// some tasks carry over, they may still be writing, and the rest goes at the end of the next execution.
+    pub(crate) fn delete_aborted(&mut self, has_carried: bool) -> Option<Command> {
+        let folders = if has_carried { self.aborted.clone() } else { std::mem::take(&mut self.aborted) };
         (!folders.is_empty()).then_some(Command::Delete { files: Vec::new(), folders })
     }
 

@@ -6,7 +6,7 @@ use flott_checkpoint::assign::task_restore;
 use flott_checkpoint::{Manifest, TaskRestore};
 use flott_control::{ExecutionId, JobDeployment, TaskDeployment, TaskMetrics, WorkerAddress};
 use flott_core::config::Configuration;
-use flott_core::ids::{CheckpointId, SubtaskId, TaskManagerId, VertexId};
+use flott_core::ids::{CheckpointId, Generation, SubtaskId, TaskManagerId, VertexId};
 use flott_core::status::TaskStatus;
 use flott_graph::JobGraph;
 
@@ -17,6 +17,10 @@ use crate::scheduler::{Affinity, Resized, affinity};
 use crate::splits::SplitAssigner;
 use crate::view::{SubtaskView, VertexView};
 use crate::worker::Worker;
+
+mod carrying;
+
+pub(crate) use carrying::Sparing;
 
 /// The checkpoint that an execution starts from.
 #[derive(Clone, Debug)]
@@ -58,6 +62,10 @@ struct Task {
     slot: u32,
     status: TaskStatus,
     since_ms: i64,
+    /// The execution that it was started in.
+    attempt: Generation,
+    /// Whether it carries over from the execution before.
+    is_carried: bool,
     started_ms: Option<i64>,
     metrics: Option<TaskMetrics>,
 }
@@ -82,6 +90,8 @@ pub(crate) struct Execution {
     pub(crate) is_continued: bool,
     /// Whether these have been told to continue.
     has_told: bool,
+    /// Which of its regions are spared, now that it has failed.
+    pub(crate) sparing: Sparing,
 }
 
 impl Execution {
@@ -113,7 +123,16 @@ impl Execution {
         for (vertex, description) in (0..).zip(&graph.vertices) {
             for (index, &(worker, slot)) in (0..description.parallelism).zip(&places) {
                 let status = TaskStatus::Deploying;
-                let task = Task { worker, slot, status, since_ms: now_ms, started_ms: None, metrics: None };
+                let task = Task {
+                    worker,
+                    slot,
+                    status,
+                    since_ms: now_ms,
+                    attempt: id.generation,
+                    is_carried: false,
+                    started_ms: None,
+                    metrics: None,
+                };
                 tasks.insert(SubtaskId { vertex, index }, task);
             }
             if description.is_source {
@@ -133,6 +152,7 @@ impl Execution {
             register_by_ms: Some(register_by_ms),
             has_run: false,
             has_told: false,
+            sparing: Sparing::Nobody,
         }
     }
 
@@ -208,13 +228,6 @@ impl Execution {
         self.restore.as_ref().map(|restore| restore.manifest.checkpoint)
     }
 
-    /// It is over: those of its workers that are sound go on to the next.
-    pub(crate) fn keep_sound(&mut self) {
-        for worker in &mut self.workers {
-            worker.is_kept = worker.is_registered && !worker.has_failed && worker.is_reachable();
-        }
-    }
-
     /// None of its workers goes on.
     pub(crate) fn keep_nobody(&mut self) {
         self.workers.iter_mut().for_each(|worker| worker.is_kept = false);
@@ -260,12 +273,13 @@ impl Execution {
         for (subtask, task) in &self.tasks {
             placement[subtask.vertex as usize].push(task.worker);
         }
-        for task in self.tasks.values_mut() {
+        for task in self.tasks.values_mut().filter(|task| !task.is_carried) {
             task.started_ms = Some(now_ms);
         }
         let description = graph.describe();
         let part = |(this_worker, session): (u32, SessionId)| {
-            let tasks = self.tasks.iter().filter(|(_, task)| task.worker == this_worker).map(|(&subtask, task)| {
+            let new = self.tasks.iter().filter(|(_, task)| task.worker == this_worker && !task.is_carried);
+            let tasks = new.map(|(&subtask, task)| {
                 let restore = restore.as_ref().map(|restore| restore.of_task(graph, subtask));
                 TaskDeployment { subtask, slot: task.slot, restore }
             });
@@ -352,6 +366,7 @@ impl Execution {
                 status: task.status,
                 task_manager: self.task_manager_of(subtask).cloned(),
                 since_ms: task.since_ms,
+                attempt: task.attempt,
                 started_ms: task.started_ms,
                 metrics: task.metrics.clone(),
             })
@@ -377,8 +392,8 @@ pub(crate) fn task_name(graph: &JobGraph, subtask: SubtaskId) -> String {
 
 /// The vertices of a job that has never run.
 pub(crate) fn view_unplaced(graph: &JobGraph, since_ms: i64) -> Vec<VertexView> {
-    let subtask =
-        SubtaskView { status: TaskStatus::Created, task_manager: None, since_ms, started_ms: None, metrics: None };
+    let status = TaskStatus::Created;
+    let subtask = SubtaskView { status, task_manager: None, since_ms, attempt: 0, started_ms: None, metrics: None };
     let vertex =
         |vertex: &flott_graph::JobVertex| VertexView { subtasks: vec![subtask.clone(); vertex.parallelism as usize] };
     graph.vertices.iter().map(vertex).collect()

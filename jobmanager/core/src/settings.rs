@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use flott_checkpoint::Store;
 use flott_core::config::Configuration;
-use flott_core::config::options::{self, Retention, SchedulerMode};
+use flott_core::config::options::{self, FailoverStrategy, Retention, SchedulerMode};
 use flott_core::{Error, Result, ResultExt};
 
 /// Longer than any cluster lives, and short enough that adding it to a time cannot overflow.
@@ -33,6 +33,8 @@ pub(crate) struct Settings {
     pub(crate) slot_timeout_ms: i64,
     /// Whether workers that survive a failure go on to the next execution.
     pub(crate) keeps_workers: bool,
+    /// Whether subtasks that a failure does not reach go on as they are, in the workers that do.
+    pub(crate) spares_regions: bool,
     /// Whether the parallelism follows the slots that there are.
     pub(crate) is_reactive: bool,
     /// How long the number of slots must stay the same for that.
@@ -54,6 +56,7 @@ impl Settings {
             retention: config.get(options::CHECKPOINT_RETENTION)?,
             slot_timeout_ms: millis(config.get(options::SLOT_REQUEST_TIMEOUT)?).max(1),
             keeps_workers: config.get(options::RECOVERY_FROM_LOCAL)?,
+            spares_regions: config.get(options::FAILOVER_STRATEGY)? == FailoverStrategy::Region,
             is_reactive: config.get(options::SCHEDULER_MODE)? == SchedulerMode::Reactive,
             stabilization_ms: millis(config.get(options::RESOURCE_STABILIZATION_TIMEOUT)?).max(1),
         })

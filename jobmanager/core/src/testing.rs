@@ -90,10 +90,13 @@ pub(crate) fn show_message(message: &Down) -> String {
         Down::Heartbeat => "heartbeat".into(),
         Down::StartWorker { execution, .. } => format!("start worker {}", execution.generation),
         Down::StopWorker { execution } => format!("stop worker {}", execution.generation),
-        Down::Continue { execution, checkpoint } => match checkpoint {
-            Some(checkpoint) => format!("continue {} from {checkpoint}", execution.generation),
-            None => format!("continue {}", execution.generation),
-        },
+        Down::Continue { execution, checkpoint, carried } => {
+            let mut line = format!("continue {}", execution.generation);
+            if let Some(checkpoint) = checkpoint {
+                line = format!("{line} from {checkpoint}");
+            }
+            carried.iter().fold(line, |line, subtask| format!("{line} with {subtask}"))
+        }
         Down::Deploy { deployment, .. } => {
             let task = |task: &flott_control::TaskDeployment| {
                 let restored = if task.restore.is_some() { " restored" } else { "" };

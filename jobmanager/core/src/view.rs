@@ -50,6 +50,8 @@ pub struct SubtaskView {
     pub task_manager: Option<TaskManagerId>,
     /// When it entered its state.
     pub since_ms: Timestamp,
+    /// The execution that it was started in: an earlier one than the job's if the last failures did not reach it.
+    pub attempt: Generation,
     /// When it was deployed.
     pub started_ms: Option<Timestamp>,
     /// Its last reported figures.

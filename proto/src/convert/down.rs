@@ -28,9 +28,11 @@ impl TryFrom<Down> for wire::DownMessage {
                 execution: Some(execution.into()),
                 deployment_json: to_json(&deployment, "deployment_json")?,
             }),
-            Down::Continue { execution, checkpoint } => {
-                Kind::Continue(wire::Continue { execution: Some(execution.into()), checkpoint })
-            }
+            Down::Continue { execution, checkpoint, carried } => Kind::Continue(wire::Continue {
+                execution: Some(execution.into()),
+                checkpoint,
+                carried: carried.into_iter().map(Into::into).collect(),
+            }),
             Down::DiscoverSplits { execution, vertex } => {
                 Kind::DiscoverSplits(wire::DiscoverSplits { execution: Some(execution.into()), vertex })
             }
@@ -87,9 +89,11 @@ impl TryFrom<wire::DownMessage> for Down {
                 execution: execution(deploy.execution)?,
                 deployment: from_json(&deploy.deployment_json, "deployment_json")?,
             },
-            Kind::Continue(message) => {
-                Down::Continue { execution: execution(message.execution)?, checkpoint: message.checkpoint }
-            }
+            Kind::Continue(message) => Down::Continue {
+                execution: execution(message.execution)?,
+                checkpoint: message.checkpoint,
+                carried: message.carried.into_iter().map(|id| subtask(Some(id))).collect::<Result<_>>()?,
+            },
             Kind::DiscoverSplits(discover) => {
                 Down::DiscoverSplits { execution: execution(discover.execution)?, vertex: discover.vertex }
             }

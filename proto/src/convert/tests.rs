@@ -134,8 +134,8 @@ fn downs() -> Vec<Down> {
         Down::CheckpointCompleted { execution: EXECUTION, checkpoint: 4, is_last: true },
         Down::CheckpointAborted { execution: EXECUTION, checkpoint: 4 },
         Down::CancelTasks { execution: EXECUTION },
-        Down::Continue { execution: EXECUTION, checkpoint: Some(3) },
-        Down::Continue { execution: EXECUTION, checkpoint: None },
+        Down::Continue { execution: EXECUTION, checkpoint: Some(3), carried: vec![SUBTASK] },
+        Down::Continue { execution: EXECUTION, checkpoint: None, carried: vec![] },
     ]
 }
 

@@ -4,8 +4,12 @@
 //! cache when the next subtask takes them. When nobody can go on, everybody's buffered rows are sent
 //! on; when there is nothing to do even then, the thread parks until a channel, a source, the worker
 //! or the clock wakes it.
+//!
+//! A subtask that fails is set aside, with its state and its ends of channels, and the others go on: those that the
+//! failure reaches are stopped by the worker, those that it does not reach are not stopped at all.
 
-use std::sync::mpsc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use flott_checkpoint::FileHandle;
@@ -61,10 +65,21 @@ pub enum Order {
     },
     /// A checkpoint will not complete.
     Aborted(CheckpointId),
-    /// Stop, and give keyed state away as it was at this checkpoint.
-    Release(CheckpointId),
+    /// Stop subtasks, and give their keyed state away as it was at a checkpoint.
+    Release(Arc<Release>),
     /// Stop at once.
     Cancel,
+}
+
+/// Which subtasks stop, and what becomes of their state.
+#[derive(Debug)]
+pub struct Release {
+    /// The checkpoint to go back to; without one there is nothing to keep.
+    pub checkpoint: Option<CheckpointId>,
+    /// Those that do not stop, in whatever slot.
+    pub carried: BTreeSet<SubtaskId>,
+    /// Those that failed of themselves: nobody trusts their state.
+    pub failed: BTreeSet<SubtaskId>,
 }
 
 /// What a slot tells its worker.
@@ -73,12 +88,12 @@ pub enum SlotEvent {
     Report(SubtaskId, Report),
     /// The splits of a source.
     Discovered(VertexId, Vec<Vec<u8>>),
-    /// A subtask failed; the slot has stopped, and keeps its state until it is asked for it or cancelled.
+    /// A subtask failed. The slot keeps its state until it is asked for it or cancelled.
     Failed(SubtaskId, Error),
-    /// The slot stopped, and this is its keyed state.
+    /// Subtasks have stopped as they were asked to, and this is their keyed state. A slot that has no others has ended.
     Released {
         /// The checkpoint that it was taken back to.
-        checkpoint: CheckpointId,
+        checkpoint: Option<CheckpointId>,
         /// What could be.
         held: HeldState,
     },
@@ -133,6 +148,8 @@ impl Drop for SlotHandle {
 
 struct Slot<'a> {
     subtasks: Vec<Subtask>,
+    /// Those that failed, and keep what they have until it is known what becomes of it.
+    failed: Vec<Subtask>,
     events: &'a dyn Fn(SlotEvent),
 }
 
@@ -142,51 +159,39 @@ fn run(
     orders: &mpsc::Receiver<Order>,
     events: &dyn Fn(SlotEvent),
 ) {
-    let mut slot = Slot { subtasks: Vec::new(), events };
-    let end = slot.make_all(makes).and_then(|()| slot.run(signal, orders)).unwrap_or_else(|(subtask, error)| {
-        events(SlotEvent::Failed(subtask, error));
-        await_end(orders)
-    });
-    match end {
-        End::Release(checkpoint) => {
-            let held = slot.release(checkpoint);
-            events(SlotEvent::Released { checkpoint, held });
-        }
-        End::Stop => {
-            let unfinished = slot.subtasks.iter().filter(|s| !s.is_finished()).map(|s| s.cx.subtask).collect();
-            events(SlotEvent::Stopped { unfinished });
-        }
+    let mut slot = Slot { subtasks: Vec::new(), failed: Vec::new(), events };
+    let has_unmade = slot.make_all(makes);
+    if let End::Stopped = slot.run(signal, orders, has_unmade) {
+        let left = slot.subtasks.iter().chain(&slot.failed);
+        let unfinished = left.filter(|subtask| !subtask.is_finished()).map(|subtask| subtask.cx.subtask).collect();
+        events(SlotEvent::Stopped { unfinished });
     }
 }
 
 /// How a slot ends.
 enum End {
-    Stop,
-    Release(CheckpointId),
-}
-
-/// What failed because of another worker still has its state, which the next generation may want.
-fn await_end(orders: &mpsc::Receiver<Order>) -> End {
-    loop {
-        match orders.recv() {
-            Ok(Order::Release(checkpoint)) => return End::Release(checkpoint),
-            Ok(Order::Cancel) | Err(_) => return End::Stop,
-            Ok(_) => {}
-        }
-    }
+    Stopped,
+    /// It has given everything away, and said so.
+    Released,
 }
 
 impl Slot<'_> {
-    fn make_all(&mut self, makes: Vec<(SubtaskId, MakeSubtask)>) -> Result<(), (SubtaskId, Error)> {
+    /// Returns whether some could not be made.
+    fn make_all(&mut self, makes: Vec<(SubtaskId, MakeSubtask)>) -> bool {
+        let count = makes.len();
         for (subtask, make) in makes {
-            self.subtasks.push(guard(make).map_err(|error| (subtask, error))?);
+            match guard(make) {
+                Ok(made) => self.subtasks.push(made),
+                Err(error) => (self.events)(SlotEvent::Failed(subtask, error)),
+            }
         }
         // Most downstream first: vertices are in topological order.
         self.subtasks.sort_by_key(|subtask| std::cmp::Reverse(subtask.cx.subtask.vertex));
-        Ok(())
+        self.subtasks.len() < count
     }
 
-    fn run(&mut self, signal: &Signal, orders: &mpsc::Receiver<Order>) -> Result<End, (SubtaskId, Error)> {
+    /// Runs until it is told to stop, or has nothing left. If it `has_unmade` subtasks, it waits to be told in any case.
+    fn run(&mut self, signal: &Signal, orders: &mpsc::Receiver<Order>, has_unmade: bool) -> End {
         self.report();
         let timeout = self.subtasks.first().and_then(|subtask| subtask.cx.config.get(options::BUFFER_TIMEOUT).ok());
         let timeout = timeout.unwrap_or(Duration::from_millis(5));
@@ -196,32 +201,38 @@ impl Slot<'_> {
         loop {
             while let Ok(order) = orders.try_recv() {
                 match order {
-                    Order::Cancel => return Ok(End::Stop),
-                    Order::Release(checkpoint) => return Ok(End::Release(checkpoint)),
-                    order => self.obey(&order)?,
+                    Order::Cancel => return End::Stopped,
+                    Order::Release(release) => {
+                        let held = self.release(&release);
+                        (self.events)(SlotEvent::Released { checkpoint: release.checkpoint, held });
+                        if self.subtasks.is_empty() && self.failed.is_empty() {
+                            return End::Released;
+                        }
+                    }
+                    order => self.obey(&order),
                 }
             }
-            if self.subtasks.iter().all(Subtask::is_finished) {
+            if self.failed.is_empty() && !has_unmade && self.subtasks.iter().all(Subtask::is_finished) {
                 self.report();
-                return Ok(End::Stop);
+                return End::Stopped;
             }
             let now = flott_env::now_ms();
             if now != last_time {
                 last_time = now;
-                self.each(|subtask| subtask.on_time(now))?;
+                self.each(|subtask| subtask.on_time(now));
             }
-            let mut progressed = self.step_all(now)?;
+            let mut progressed = self.step_all(now);
             let monotonic = flott_env::monotonic();
             if !progressed || monotonic.saturating_sub(last_flush) >= timeout {
                 last_flush = monotonic;
                 let mut flushed = false;
-                self.each(|subtask| subtask.flush().map(|any| flushed |= any))?;
+                self.each(|subtask| subtask.flush().map(|any| flushed |= any));
                 progressed |= flushed;
             }
             if has_more || monotonic.saturating_sub(last_maintenance) >= MAINTENANCE_INTERVAL {
                 last_maintenance = monotonic;
                 has_more = false;
-                self.each(|subtask| subtask.maintain().map(|more| has_more |= more))?;
+                self.each(|subtask| subtask.maintain().map(|more| has_more |= more));
                 progressed |= has_more;
             }
             self.report();
@@ -231,11 +242,11 @@ impl Slot<'_> {
         }
     }
 
-    fn step_all(&mut self, now: Timestamp) -> Result<bool, (SubtaskId, Error)> {
+    fn step_all(&mut self, now: Timestamp) -> bool {
         let mut progressed = false;
         let mut before = flott_env::monotonic();
-        for subtask in &mut self.subtasks {
-            let step = guarded(subtask, |subtask| subtask.step(now))?;
+        self.each(|subtask| {
+            let step = subtask.step(now)?;
             let after = flott_env::monotonic();
             if step == Step::Progress {
                 progressed = true;
@@ -243,8 +254,9 @@ impl Slot<'_> {
             }
             subtask.is_back_pressured = step == Step::BackPressured;
             before = after;
-        }
-        Ok(progressed)
+            Ok(())
+        });
+        progressed
     }
 
     fn park(&mut self, signal: &Signal, now: Timestamp) {
@@ -262,7 +274,7 @@ impl Slot<'_> {
         }
     }
 
-    fn obey(&mut self, order: &Order) -> Result<(), (SubtaskId, Error)> {
+    fn obey(&mut self, order: &Order) {
         match order {
             Order::Discover(vertex) => {
                 let events = self.events;
@@ -289,30 +301,44 @@ impl Slot<'_> {
                 subtask.aborted(*checkpoint);
                 Ok(())
             }),
-            Order::Cancel | Order::Release(_) => Ok(()),
+            Order::Cancel | Order::Release(_) => {}
         }
     }
 
-    /// Takes the keyed state of all subtasks back to a checkpoint. A subtask that cannot give its own has none left:
+    /// Ends subtasks, and takes their keyed state back to a checkpoint. A subtask that cannot give its own has none left:
     /// the next generation reads it from files.
-    fn release(&mut self, checkpoint: CheckpointId) -> HeldState {
-        let mut released = ReleasedState::new(checkpoint);
-        for subtask in std::mem::take(&mut self.subtasks) {
+    fn release(&mut self, release: &Release) -> HeldState {
+        let mut released = ReleasedState::new(release.checkpoint.unwrap_or(0));
+        let ends = |subtask: &mut Subtask| !release.carried.contains(&subtask.cx.subtask);
+        let ended: Vec<Subtask> = self.subtasks.extract_if(.., ends).chain(self.failed.extract_if(.., ends)).collect();
+        for subtask in ended {
             let id = subtask.cx.subtask;
+            let is_wanted = release.checkpoint.is_some() && !release.failed.contains(&id);
             // It is dropped inside the guard: that runs the user's code too.
-            let release = || {
+            let end = || {
                 let mut subtask = subtask;
-                subtask.release(&mut released)
+                if is_wanted { subtask.release(&mut released) } else { Ok(()) }
             };
-            if let Err(error) = guard(release) {
+            if let Err(error) = guard(end) {
                 tracing::warn!(subtask = %id, %error, "its state cannot be kept");
             }
         }
         released.held
     }
 
-    fn each(&mut self, mut act: impl FnMut(&mut Subtask) -> Result<()>) -> Result<(), (SubtaskId, Error)> {
-        self.subtasks.iter_mut().try_for_each(|subtask| guarded(subtask, &mut act))
+    /// Does something with every subtask. One that fails of it is set aside.
+    fn each(&mut self, mut act: impl FnMut(&mut Subtask) -> Result<()>) {
+        let mut index = 0;
+        while let Some(subtask) = self.subtasks.get_mut(index) {
+            match guard(|| act(subtask)) {
+                Ok(()) => index += 1,
+                Err(error) => {
+                    let subtask = self.subtasks.remove(index);
+                    (self.events)(SlotEvent::Failed(subtask.cx.subtask, error));
+                    self.failed.push(subtask);
+                }
+            }
+        }
     }
 
     fn report(&mut self) {
@@ -325,7 +351,5 @@ impl Slot<'_> {
     }
 }
 
-fn guarded<T>(subtask: &mut Subtask, act: impl FnOnce(&mut Subtask) -> Result<T>) -> Result<T, (SubtaskId, Error)> {
-    let id = subtask.cx.subtask;
-    guard(|| act(subtask)).map_err(|error| (id, error))
-}
+#[cfg(test)]
+mod tests;

@@ -565,4 +565,4 @@ impl Chain {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -3,7 +3,12 @@
 //! It has a session of its own to the JobManager and obeys it. When the session ends, so does the
 //! worker. It can serve several generations of the job one after the other: told to continue, it stops its
 //! subtasks, takes their keyed state back to the checkpoint that the next generation starts from, and keeps it
-//! for the subtasks that it is given next. Events of an earlier generation's slots and uploads are dropped.
+//! for the subtasks that it is given next. Events of subtasks that have been stopped are dropped.
+//!
+//! Subtasks that carry over are not stopped, and do not notice: their slots' threads run on, and keep the generation that
+//! they were started in for the names that they make (of parts, of local files). What changes is how the worker speaks of
+//! them, and the folder that their checkpoints go to. What it says between the two generations is lost, since
+//! nobody listens, so it says again how they are as soon as it has registered.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -21,6 +26,7 @@ use flott_graph::JobGraph;
 use flott_network::{Barrier, DataPlane, Options};
 use flott_operators::{HeldState, Program};
 use flott_proto::Session;
+use flott_state::MemoryBudget;
 use flott_telemetry::TaskCounters;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
@@ -28,10 +34,11 @@ use tokio::sync::mpsc;
 use crate::local_runs::LocalRuns;
 use crate::resources::{Scratch, slot_memory, sweep};
 use crate::restore::Fetched;
-use crate::slot::{Order, SlotEvent, SlotHandle};
+use crate::slot::{Order, Release, SlotEvent, SlotHandle};
 use crate::subtask::Report;
 use crate::supervisor::{JobManagerLink, data_hosts};
 
+mod carrying;
 mod starting;
 use crate::upload::Uploaded;
 use crate::{restore, upload};
@@ -55,6 +62,17 @@ pub struct WorkerOptions {
     pub has_peers: bool,
 }
 
+/// A slot's thread: the generation that started it, and the number of the slot. A slot may have several, of subtasks that
+/// carried over and of those that were started again beside them.
+type SlotId = (Generation, u32);
+
+/// Why a subtask does not run any more.
+struct Death {
+    error: Error,
+    /// Whether it has only lost its connection to others, and its state is as good as theirs.
+    is_sound: bool,
+}
+
 /// Something that happened in the worker.
 enum Event {
     Slot(u32, SlotEvent),
@@ -72,6 +90,7 @@ pub async fn run_worker(options: WorkerOptions) -> Result<()> {
     // In its own time: what others left behind may be much.
     flott_env::spawn_blocking_on(&tokio::runtime::Handle::current(), move || sweep(&config));
     let (events, mut received) = mpsc::channel(EVENTS_MAX);
+    let execution = options.execution;
     let (plane, data_address) = bind(&options, options.execution, &events)?;
     let register =
         Up::RegisterWorker { execution: options.execution, task_manager: options.task_manager.clone(), data_address };
@@ -79,9 +98,9 @@ pub async fn run_worker(options: WorkerOptions) -> Result<()> {
     let mut worker = Worker {
         graph: options.program.job_graph.clone(),
         program: Arc::clone(&options.program),
-        execution: options.execution,
+        execution,
         options,
-        plane,
+        planes: plane.map(|plane| (execution.generation, plane)).into_iter().collect(),
         up,
         events,
         store: Store::default(),
@@ -89,14 +108,21 @@ pub async fn run_worker(options: WorkerOptions) -> Result<()> {
         checkpoint_dir: String::new(),
         slots: BTreeMap::new(),
         slot_of: BTreeMap::new(),
+        budgets: BTreeMap::new(),
+        statuses: BTreeMap::new(),
+        connected: BTreeSet::new(),
+        requested: BTreeSet::new(),
+        dead: BTreeMap::new(),
         counters: BTreeMap::new(),
+        in_flight: BTreeSet::new(),
         savepoints: BTreeSet::new(),
         releasing: None,
+        carried: Vec::new(),
         held: Default::default(),
         slot_memory,
         scratch,
         local_runs: LocalRuns::default(),
-        has_failed: false,
+        has_lost_connection: false,
     };
     let mut heartbeat = tokio::time::interval(Duration::from_millis(500));
     let mut heard = flott_env::monotonic();
@@ -115,11 +141,7 @@ pub async fn run_worker(options: WorkerOptions) -> Result<()> {
                 Some(message) => worker.obey(message).await,
                 None => return Ok(()),
             },
-            Some((generation, event)) = received.recv() => match generation == worker.execution.generation {
-                true => worker.on_event(event).await,
-                // Keyed state that is given away is all that a generation leaves to the next.
-                false => worker.on_stale_event(event).await,
-            },
+            Some((generation, event)) = received.recv() => worker.on_event(generation, event).await,
             _ = heartbeat.tick() => worker.heartbeat(),
         };
         if outcome.is_err() {
@@ -138,19 +160,36 @@ struct Worker {
     /// The program's graph, with the parallelism of this execution.
     graph: JobGraph,
     execution: ExecutionId,
-    plane: Option<DataPlane>,
+    /// The connections to other workers: those of this execution, and of earlier ones of which subtasks carried over.
+    planes: BTreeMap<Generation, DataPlane>,
     up: mpsc::Sender<Up>,
     events: mpsc::Sender<(Generation, Event)>,
     store: Store,
     deployment: Option<JobDeployment>,
     checkpoint_dir: String,
-    slots: BTreeMap<u32, SlotHandle>,
-    slot_of: BTreeMap<SubtaskId, u32>,
+    /// The threads of slots, also of those that are about to end.
+    slots: BTreeMap<SlotId, SlotHandle>,
+    /// The subtasks of this execution, and where they run.
+    slot_of: BTreeMap<SubtaskId, SlotId>,
+    /// The memory of each slot.
+    budgets: BTreeMap<u32, MemoryBudget>,
+    /// What was last said of each subtask.
+    statuses: BTreeMap<SubtaskId, TaskStatus>,
+    /// Subtasks whose region has others on another worker.
+    connected: BTreeSet<SubtaskId>,
+    /// Subtasks that wait for a split.
+    requested: BTreeSet<SubtaskId>,
+    /// Subtasks that have failed.
+    dead: BTreeMap<SubtaskId, Death>,
     counters: BTreeMap<SubtaskId, Arc<TaskCounters>>,
-    /// Checkpoints under way that are savepoints.
+    /// Checkpoints and savepoints of which it has not been heard whether they are complete.
+    in_flight: BTreeSet<CheckpointId>,
+    /// Those of them that are savepoints.
     savepoints: BTreeSet<CheckpointId>,
-    /// The slots of the generation before that have not given their state away, while that is waited for.
-    releasing: Option<BTreeMap<u32, SlotHandle>>,
+    /// The slots that are still to give state of the generation before away, while that is waited for.
+    releasing: Option<BTreeSet<SlotId>>,
+    /// The subtasks of the generation before that carry over.
+    carried: Vec<SubtaskId>,
     /// The checkpoint that this generation starts from, and keyed state as it was at it. Nobody shares it: the lock
     /// only says so to the compiler.
     held: (Option<CheckpointId>, Mutex<HeldState>),
@@ -159,7 +198,7 @@ struct Worker {
     /// Where state goes that memory has no room for.
     scratch: Arc<Scratch>,
     local_runs: LocalRuns,
-    has_failed: bool,
+    has_lost_connection: bool,
 }
 
 /// Listens for data of an execution, if it may have other workers. Returns the address to be told to them.
@@ -196,7 +235,13 @@ impl Worker {
         self.up.send(message).await.map_err(|_| SessionClosed)
     }
 
-    async fn status(&self, subtask: SubtaskId, status: TaskStatus, error: Option<Error>) -> Result<(), SessionClosed> {
+    async fn status(
+        &mut self,
+        subtask: SubtaskId,
+        status: TaskStatus,
+        error: Option<Error>,
+    ) -> Result<(), SessionClosed> {
+        self.statuses.insert(subtask, status);
         self.tell(Up::TaskStatus { execution: self.execution, subtask, status, error }).await
     }
 
@@ -216,10 +261,10 @@ impl Worker {
     async fn obey(&mut self, message: Down) -> Result<(), SessionClosed> {
         tracing::trace!(?message, "from the JobManager");
         match message {
-            Down::Continue { execution, checkpoint }
+            Down::Continue { execution, checkpoint, carried }
                 if execution.job == self.execution.job && execution.generation > self.execution.generation =>
             {
-                self.leave_generation(execution, checkpoint).await
+                self.leave_generation(execution, checkpoint, carried).await
             }
             Down::Deploy { execution, deployment } if execution == self.execution => self.deploy(deployment).await,
             Down::DiscoverSplits { execution, vertex } if execution == self.execution => {
@@ -229,12 +274,14 @@ impl Worker {
                 Ok(())
             }
             Down::AddSplits { execution, subtask, splits, is_last } if execution == self.execution => {
+                self.requested.remove(&subtask);
                 if let Some(slot) = self.slot(subtask) {
                     slot.order(Order::AddSplits { subtask, splits, is_last });
                 }
                 Ok(())
             }
             Down::TriggerCheckpoint { execution, checkpoint, triggered_ms, kind } if execution == self.execution => {
+                self.in_flight.insert(checkpoint);
                 if matches!(kind, CheckpointKind::Savepoint { .. }) {
                     self.savepoints.insert(checkpoint);
                 }
@@ -242,19 +289,11 @@ impl Worker {
                 Ok(())
             }
             Down::CheckpointCompleted { execution, checkpoint, is_last } if execution == self.execution => {
-                let is_savepoint = self.savepoints.remove(&checkpoint);
-                // Of other savepoints nothing more is heard.
-                self.savepoints.retain(|savepoint| *savepoint > checkpoint);
-                if !is_savepoint {
-                    self.local_runs.completed(checkpoint);
-                }
-                self.order_all(|| Order::Completed { checkpoint, is_savepoint, is_last });
+                self.completed(checkpoint, is_last);
                 Ok(())
             }
             Down::CheckpointAborted { execution, checkpoint } if execution == self.execution => {
-                self.savepoints.remove(&checkpoint);
-                self.local_runs.aborted(checkpoint);
-                self.order_all(|| Order::Aborted(checkpoint));
+                self.aborted(checkpoint);
                 Ok(())
             }
             Down::CancelTasks { execution } if execution == self.execution => {
@@ -268,6 +307,24 @@ impl Worker {
         }
     }
 
+    fn completed(&mut self, checkpoint: CheckpointId, is_last: bool) {
+        let is_savepoint = self.savepoints.remove(&checkpoint);
+        // Of other savepoints nothing more is heard.
+        self.savepoints.retain(|savepoint| *savepoint > checkpoint);
+        self.in_flight.retain(|pending| *pending > checkpoint);
+        if !is_savepoint {
+            self.local_runs.completed(checkpoint);
+        }
+        self.order_all(|| Order::Completed { checkpoint, is_savepoint, is_last });
+    }
+
+    fn aborted(&mut self, checkpoint: CheckpointId) {
+        self.savepoints.remove(&checkpoint);
+        self.in_flight.remove(&checkpoint);
+        self.local_runs.aborted(checkpoint);
+        self.order_all(|| Order::Aborted(checkpoint));
+    }
+
     fn slot(&self, subtask: SubtaskId) -> Option<&SlotHandle> {
         self.slots.get(self.slot_of.get(&subtask)?)
     }
@@ -278,6 +335,8 @@ impl Worker {
             self.status(task.subtask, TaskStatus::Initializing, None).await?;
         }
         let first = deployment.tasks.first().map_or(SubtaskId { vertex: 0, index: 0 }, |task| task.subtask);
+        // What is written from here on is of this generation, by whatever subtask.
+        self.checkpoint_dir = deployment.checkpoint_dir.clone();
         let parallelism: Vec<u32> = deployment.placement.iter().map(|workers| workers.len() as u32).collect();
         self.graph = self.program.job_graph.with_parallelism(&parallelism);
         let description = self.graph.describe();
@@ -319,70 +378,30 @@ impl Worker {
         self.scratch.path().join(format!("{}-{vertex}-{index}", self.execution.generation))
     }
 
-    /// Another generation begins, from `checkpoint`.
-    async fn leave_generation(
-        &mut self,
-        execution: ExecutionId,
-        checkpoint: Option<CheckpointId>,
-    ) -> Result<(), SessionClosed> {
-        self.execution = execution;
-        self.deployment = None;
-        self.slot_of.clear();
-        self.counters.clear();
-        self.savepoints.clear();
-        if self.held.0 != checkpoint {
-            self.held = (checkpoint, Mutex::default());
-        }
-        self.has_failed = false;
-        // Slots that were asked before are asked again: they have ended, or are about to.
-        let mut slots = self.releasing.take().unwrap_or_default();
-        slots.extend(std::mem::take(&mut self.slots));
-        match checkpoint {
-            Some(checkpoint) => slots.values().for_each(|slot| slot.order(Order::Release(checkpoint))),
-            None => {
-                self.local_runs = LocalRuns::default();
-                slots.values().for_each(|slot| slot.order(Order::Cancel));
+    /// Whether an event is about something that there still is. It comes with the generation in which what it is about was
+    /// started.
+    fn is_current(&self, generation: Generation, event: &Event) -> bool {
+        let runs_in = |subtask: &SubtaskId, number: u32| self.slot_of.get(subtask) == Some(&(generation, number));
+        match event {
+            Event::Slot(number, SlotEvent::Report(subtask, _) | SlotEvent::Failed(subtask, _)) => {
+                runs_in(subtask, *number)
             }
+            Event::Slot(number, SlotEvent::Discovered(vertex, _)) => {
+                runs_in(&SubtaskId { vertex: *vertex, index: 0 }, *number)
+            }
+            Event::Slot(number, SlotEvent::Released { .. } | SlotEvent::Stopped { .. }) => {
+                self.slots.contains_key(&(generation, *number))
+            }
+            Event::Uploaded { subtask, .. } => self.slot_of.get(subtask).is_some_and(|slot| slot.0 == generation),
+            // Connections of earlier executions may end, since not all workers keep them. Whoever still uses one fails of it.
+            Event::Restored(_) | Event::ConnectionLost(_) => generation == self.execution.generation,
         }
-        self.releasing = Some(slots);
-        self.enter_generation().await
     }
 
-    /// Registers for the new generation once all slots of the one before have stopped.
-    async fn enter_generation(&mut self) -> Result<(), SessionClosed> {
-        if self.releasing.as_ref().is_none_or(|slots| !slots.is_empty()) {
+    async fn on_event(&mut self, generation: Generation, event: Event) -> Result<(), SessionClosed> {
+        if !self.is_current(generation, &event) {
             return Ok(());
         }
-        self.releasing = None;
-        match bind(&self.options, self.execution, &self.events) {
-            Ok((plane, data_address)) => {
-                self.plane = plane;
-                let task_manager = self.options.task_manager.clone();
-                self.tell(Up::RegisterWorker { execution: self.execution, task_manager, data_address }).await
-            }
-            // Without a data plane it is of no use: its end tells the JobManager.
-            Err(error) => {
-                tracing::error!(%error, "cannot listen for data");
-                Err(SessionClosed)
-            }
-        }
-    }
-
-    async fn on_stale_event(&mut self, event: Event) -> Result<(), SessionClosed> {
-        let (Event::Slot(number, event), Some(releasing)) = (event, &mut self.releasing) else { return Ok(()) };
-        match event {
-            SlotEvent::Released { checkpoint, held } if self.held.0 == Some(checkpoint) => {
-                self.held.1.get_mut().extend(held);
-            }
-            // What was taken back to another checkpoint is of no use.
-            SlotEvent::Released { .. } | SlotEvent::Stopped { .. } => {}
-            _ => return Ok(()),
-        }
-        releasing.remove(&number);
-        self.enter_generation().await
-    }
-
-    async fn on_event(&mut self, event: Event) -> Result<(), SessionClosed> {
         match event {
             Event::Restored(Ok(restored)) => {
                 let Some(deployment) = self.deployment.take() else { return Ok(()) };
@@ -404,12 +423,12 @@ impl Worker {
                 self.status(subtask, status, None).await
             }
             Event::Slot(_, SlotEvent::Report(subtask, Report::RequestSplit)) => {
+                self.requested.insert(subtask);
                 self.tell(Up::RequestSplit { execution: self.execution, subtask }).await
             }
             Event::Slot(_, SlotEvent::Report(subtask, Report::Snapshot(snapshot))) => {
                 let (store, events, program) = (self.store.clone(), self.events.clone(), Arc::clone(&self.program));
-                let (checkpoint, dir, generation) =
-                    (snapshot.checkpoint, self.checkpoint_dir.clone(), self.execution.generation);
+                let (checkpoint, dir) = (snapshot.checkpoint, self.checkpoint_dir.clone());
                 flott_env::spawn(async move {
                     let result = upload::upload(&store, &program.job_graph, &dir, *snapshot).await;
                     // A worker that is gone acknowledges nothing.
@@ -421,13 +440,18 @@ impl Worker {
                 self.tell(Up::SplitsDiscovered { execution: self.execution, vertex, splits }).await
             }
             Event::Slot(_, SlotEvent::Failed(subtask, error)) => self.on_failure(subtask, error).await,
-            Event::Slot(_, SlotEvent::Released { .. }) => Ok(()),
+            Event::Slot(number, SlotEvent::Released { checkpoint, held }) => {
+                self.on_released((generation, number), checkpoint, held).await
+            }
             Event::Slot(number, SlotEvent::Stopped { unfinished }) => {
-                self.slots.remove(&number);
+                let slot = (generation, number);
+                self.slots.remove(&slot);
                 for subtask in unfinished {
-                    self.status(subtask, TaskStatus::Canceled, None).await?;
+                    if self.slot_of.get(&subtask) == Some(&slot) {
+                        self.status(subtask, TaskStatus::Canceled, None).await?;
+                    }
                 }
-                Ok(())
+                self.has_answered(slot).await
             }
             Event::Uploaded { subtask, checkpoint, result } => self.on_uploaded(subtask, checkpoint, result).await,
             Event::ConnectionLost(error) => self.on_connection_lost(error).await,
@@ -457,15 +481,23 @@ impl Worker {
 
     /// What fails because its channel to another worker is closed is sound itself: its state is kept where it is.
     async fn on_failure(&mut self, subtask: SubtaskId, error: Error) -> Result<(), SessionClosed> {
-        let lost = self.plane.as_ref().and_then(DataPlane::failed).filter(|_| error.kind == ErrorKind::System);
-        match lost {
-            Some(failure) => self.on_connection_lost(failure.error).await,
+        let generation = self.slot_of.get(&subtask).map_or(0, |slot| slot.0);
+        let may_be_cut_off = error.kind == ErrorKind::System && self.connected.contains(&subtask);
+        let plane = self.planes.get(&generation).filter(|_| may_be_cut_off);
+        match plane.and_then(DataPlane::failed) {
+            Some(failure) => {
+                // An earlier execution may have failed of the first failure of its connections. This is another one then.
+                let is_first = generation == self.execution.generation;
+                let cause = if is_first { failure.error } else { error.clone() };
+                self.dead.insert(subtask, Death { error, is_sound: true });
+                self.on_connection_lost(cause).await
+            }
             None => self.fail(subtask, error).await,
         }
     }
 
     async fn on_connection_lost(&mut self, error: Error) -> Result<(), SessionClosed> {
-        if std::mem::replace(&mut self.has_failed, true) {
+        if std::mem::replace(&mut self.has_lost_connection, true) {
             return Ok(());
         }
         tracing::warn!(%error, "a connection to another worker was lost");
@@ -473,12 +505,15 @@ impl Worker {
     }
 
     async fn fail(&mut self, subtask: SubtaskId, error: Error) -> Result<(), SessionClosed> {
-        // What fails afterwards fails because of the first.
-        if std::mem::replace(&mut self.has_failed, true) {
+        let regions = self.graph.regions();
+        let region = regions.of(subtask);
+        // What fails afterwards in its region fails because of the first.
+        let is_first = !self.dead.iter().any(|(other, death)| !death.is_sound && regions.of(*other) == region);
+        self.dead.insert(subtask, Death { error: error.clone(), is_sound: false });
+        if !is_first {
             return Ok(());
         }
         tracing::error!(%subtask, %error, "a subtask failed");
-        self.order_all(|| Order::Cancel);
         self.status(subtask, TaskStatus::Failed, Some(error)).await
     }
 }

@@ -70,6 +70,8 @@ pub(crate) struct Oracle {
     /// Where every checkpoint and savepoint lies or lay.
     locations: BTreeMap<String, (JobId, CheckpointId)>,
     used: BTreeMap<JobId, Used>,
+    /// Subtasks, with the execution that they were started in, that carried over to other generations.
+    carried: BTreeSet<(ExecutionId, SubtaskId, Generation)>,
     tokens: BTreeSet<String>,
     visible: BTreeSet<u64>,
     counts: BTreeMap<ExecutionId, BTreeMap<SubtaskId, u64>>,
@@ -85,6 +87,7 @@ impl Oracle {
             jobs: BTreeMap::new(),
             locations: BTreeMap::new(),
             used: BTreeMap::new(),
+            carried: BTreeSet::new(),
             tokens: BTreeSet::new(),
             visible: BTreeSet::new(),
             counts: BTreeMap::new(),
@@ -236,6 +239,11 @@ impl Oracle {
         Ok(())
     }
 
+    /// A worker is told to let a subtask go on, which was started in an earlier execution.
+    pub(crate) fn carry(&mut self, started: ExecutionId, subtask: SubtaskId, generation: Generation) {
+        self.carried.insert((started, subtask, generation));
+    }
+
     /// A worker is told what to run.
     pub(crate) fn check_deployment(
         &mut self,
@@ -253,7 +261,24 @@ impl Oracle {
         }
         let worker =
             deployment.workers.get(deployment.this_worker as usize).ok_or("a worker is none of all workers")?;
-        let slots: BTreeSet<u32> = deployment.tasks.iter().map(|task| task.slot).collect();
+        let places = (0..).zip(&deployment.placement);
+        let places = places.flat_map(|(vertex, workers)| {
+            (0..).zip(workers).map(move |(index, worker)| (SubtaskId { vertex, index }, worker))
+        });
+        let mine: BTreeSet<SubtaskId> =
+            places.filter(|(_, worker)| **worker == deployment.this_worker).map(|(subtask, _)| subtask).collect();
+        let mut told: Vec<SubtaskId> = deployment.tasks.iter().map(|task| task.subtask).collect();
+        told.extend(
+            self.carried
+                .iter()
+                .filter(|(of, subtask, to)| of.job == job && *to == generation && mine.contains(subtask))
+                .map(|(_, subtask, _)| *subtask),
+        );
+        told.sort_unstable();
+        if told.len() != mine.len() || !told.iter().all(|subtask| mine.contains(subtask)) {
+            return Err(format!("a worker of generation {generation} has {mine:?}, and is to run {told:?}"));
+        }
+        let slots: BTreeSet<u32> = mine.iter().map(|subtask| subtask.index).collect();
         let used = self.used.entry(job).or_default();
         if used.generation != generation {
             *used = Used { generation, slots: BTreeMap::new() };
@@ -270,10 +295,14 @@ impl Oracle {
 
     /// A sink made records visible.
     pub(crate) fn committed(&mut self, committable: &Committable) -> Result<(), Violation> {
-        let Committable { token, execution, checkpoint, records } = committable;
-        // Only a checkpoint of the execution that made it can have made it durable first.
-        let completed = self.jobs.get(&execution.job).and_then(|facts| facts.completed.get(&execution.generation));
-        if completed.is_none_or(|completed| completed < checkpoint) {
+        let Committable { token, execution, subtask, checkpoint, records } = committable;
+        // Only a checkpoint of an execution that its maker was in can have made it durable first.
+        let facts = self.jobs.get(&execution.job);
+        let has_completed = |generation: Generation| {
+            facts.and_then(|facts| facts.completed.get(&generation)).is_some_and(|completed| completed >= checkpoint)
+        };
+        let range = (*execution, *subtask, 0)..=(*execution, *subtask, Generation::MAX);
+        if !has_completed(execution.generation) && !self.carried.range(range).any(|(_, _, to)| has_completed(*to)) {
             return Err(format!("{token} became visible before a checkpoint that covers it was durable"));
         }
         if !self.tokens.insert(token.clone()) {

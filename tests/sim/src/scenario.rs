@@ -96,6 +96,8 @@ pub(crate) struct Scenario {
     pub(crate) keeps_workers: bool,
     /// Whether checkpoints stay when the job is cancelled.
     pub(crate) retains_cancelled: bool,
+    /// Whether each source forwards to a sink of its own: then each pair is a region that a failure may spare.
+    pub(crate) is_forward: bool,
     /// Whether nothing goes wrong.
     pub(crate) is_calm: bool,
     /// What happens when.
@@ -115,6 +117,7 @@ impl Scenario {
         let is_reactive = random.chance(20);
         let keeps_workers = random.chance(80);
         let retains_cancelled = random.chance(50);
+        let is_forward = random.chance(40);
         let split_count = random.between(1, 7);
         let splits: Vec<u32> = (0..split_count).map(|_| random.between(0, 400) as u32).collect();
         let steps = splits.iter().copied().map(i64::from).sum::<i64>() / STEP_ELEMENTS as i64;
@@ -130,6 +133,7 @@ impl Scenario {
             is_reactive,
             keeps_workers,
             retains_cancelled,
+            is_forward,
             is_calm,
             faults,
             calm_ms: if is_calm { 0 } else { FAULTS_MS },
@@ -147,6 +151,9 @@ impl Scenario {
     pub(crate) fn draw_job(&self, random: &mut Random, savepoint: Option<String>) -> JobSpec {
         let slots_max = i64::from(self.task_managers * self.slots);
         let mut parallelism = || random.between(1, slots_max.min(4)) as u32;
+        let (sources, sinks) = (parallelism(), parallelism());
+        let (sinks, partitioning) =
+            if self.is_forward { (sources, Partitioning::Forward) } else { (sinks, Partitioning::Hash) };
         let vertex = |name: &str, id: OperatorId, parallelism: u32| JobVertex {
             name: name.into(),
             operators: vec![OperatorDescriptor {
@@ -163,11 +170,8 @@ impl Scenario {
         };
         let graph = JobGraph {
             name: "numbers".into(),
-            vertices: vec![
-                vertex("Source: Numbers", SOURCE_OPERATOR, parallelism()),
-                vertex("Sink", SINK_OPERATOR, parallelism()),
-            ],
-            edges: vec![JobEdge { source: SOURCE, target: SINK, partitioning: Partitioning::Hash, stream_edge: 0 }],
+            vertices: vec![vertex("Source: Numbers", SOURCE_OPERATOR, sources), vertex("Sink", SINK_OPERATOR, sinks)],
+            edges: vec![JobEdge { source: SOURCE, target: SINK, partitioning, stream_edge: 0 }],
             config: Configuration::default(),
         };
         let claim_mode = if random.chance(50) { ClaimMode::Claim } else { ClaimMode::NoClaim };

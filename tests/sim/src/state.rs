@@ -38,6 +38,13 @@ impl Key {
     pub(crate) fn group(self, max_parallelism: u32) -> KeyGroup {
         group_of(stable_hash(&(self.split, self.residue)), max_parallelism)
     }
+
+    /// A key that no record has, of one of these key groups.
+    fn within(range: KeyGroupRange, max_parallelism: u32) -> Self {
+        let keys = (0..).map(|residue| Self { split: u32::MAX, residue });
+        let mut keys = keys.take_while(|_| range.start < range.end);
+        keys.find(|key| range.contains(key.group(max_parallelism))).unwrap_or(Self { split: u32::MAX, residue: 0 })
+    }
 }
 
 /// What a worker has of the execution before, as it was at a checkpoint.
@@ -52,6 +59,8 @@ pub(crate) struct Held {
 pub(crate) struct Counts {
     range: KeyGroupRange,
     max_parallelism: u32,
+    /// What all records count for, where they do not come by key.
+    single: Option<Key>,
     entries: Entries,
     /// What changed since the last checkpoint that was no savepoint.
     changed: BTreeSet<Key>,
@@ -66,15 +75,21 @@ impl Counts {
         max_parallelism: u32,
         entries: Entries,
         rewindable_from: Option<CheckpointId>,
-        is_rewindable: bool,
+        (is_keyed, is_rewindable): (bool, bool),
     ) -> Self {
+        let single = (!is_keyed).then(|| Key::within(range, max_parallelism));
         let first = rewindable_from.map(|checkpoint| (checkpoint, entries.clone()));
         let frozen = is_rewindable.then(|| first.into_iter().collect());
-        Self { range, max_parallelism, entries, changed: BTreeSet::new(), frozen }
+        Self { range, max_parallelism, single, entries, changed: BTreeSet::new(), frozen }
     }
 
-    /// Counts a record, which has to be the next of its key.
+    /// Counts a record, which has to be the next of its key if it comes by key.
     pub(crate) fn add(&mut self, record: u64) -> Result<(), Violation> {
+        if let Some(key) = self.single {
+            *self.entries.entry(key).or_default() += 1;
+            self.changed.insert(key);
+            return Ok(());
+        }
         let key = Key::of(record);
         if !self.range.contains(key.group(self.max_parallelism)) {
             return Err(format!("got record {record:#x} of {key:?}, but has the key groups {:?}", self.range));
@@ -140,7 +155,7 @@ mod tests {
     const ALL: KeyGroupRange = KeyGroupRange { start: 0, end: 8 };
 
     fn counts(rewindable_from: Option<CheckpointId>) -> Counts {
-        Counts::new(ALL, 8, Entries::new(), rewindable_from, true)
+        Counts::new(ALL, 8, Entries::new(), rewindable_from, (true, true))
     }
 
     fn count(counts: &mut Counts, positions: std::ops::Range<u32>) {
@@ -156,7 +171,7 @@ mod tests {
         count(&mut counts, 7..8);
         counts.add(record_of(3, 12)).unwrap();
         assert_eq!(counts.total(), 9);
-        let mut nobody = Counts::new(KeyGroupRange { start: 0, end: 0 }, 8, Entries::new(), None, true);
+        let mut nobody = Counts::new(KeyGroupRange { start: 0, end: 0 }, 8, Entries::new(), None, (true, true));
         assert!(nobody.add(record_of(3, 0)).is_err(), "it has no key group");
     }
 

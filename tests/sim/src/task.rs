@@ -5,6 +5,7 @@
 //! or when they are restored.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
 
 use flott_checkpoint::{FileHandle, KeyedState, OperatorState, Redistribution, SubtaskSnapshot, TaskRestore};
 use flott_control::{CheckpointKind, ExecutionId};
@@ -53,8 +54,9 @@ pub(crate) enum Effect {
 pub(crate) struct Committable {
     /// Repeating a commit with the same token changes nothing.
     pub(crate) token: String,
-    /// The execution that made it.
+    /// The execution in which the subtask was started that made it.
     pub(crate) execution: ExecutionId,
+    pub(crate) subtask: SubtaskId,
     /// The checkpoint that first covered it.
     pub(crate) checkpoint: CheckpointId,
     pub(crate) records: Vec<u64>,
@@ -65,6 +67,8 @@ impl Committable {
         let mut bytes = self.execution.job.0.to_vec();
         bytes.extend(self.execution.generation.to_le_bytes());
         bytes.extend(self.checkpoint.to_le_bytes());
+        bytes.extend(self.subtask.vertex.to_le_bytes());
+        bytes.extend(self.subtask.index.to_le_bytes());
         bytes.extend((self.token.len() as u64).to_le_bytes());
         bytes.extend(self.token.as_bytes());
         bytes.extend(self.records.iter().flat_map(|record| record.to_le_bytes()));
@@ -72,13 +76,14 @@ impl Committable {
     }
 
     fn decode(bytes: &[u8]) -> Self {
-        let (header, rest) = bytes.split_at(40);
-        let (token, records) = rest.split_at(number(&header[32..]) as usize);
+        let (header, rest) = bytes.split_at(48);
+        let (token, records) = rest.split_at(number(&header[40..]) as usize);
         let job = JobId(std::array::from_fn(|i| header[i]));
         Self {
             token: String::from_utf8_lossy(token).into_owned(),
             execution: ExecutionId { job, generation: number(&header[16..24]) },
             checkpoint: number(&header[24..32]),
+            subtask: SubtaskId { vertex: number(&header[32..36]) as u32, index: number(&header[36..40]) as u32 },
             records: records.chunks_exact(8).map(number).collect(),
         }
     }
@@ -125,7 +130,8 @@ fn restored<'a>(restore: Option<&'a TaskRestore>, name: &'a str) -> impl Iterato
 /// A subtask of the source.
 #[derive(Clone, Debug)]
 pub(crate) struct Source {
-    sinks: u32,
+    /// The sinks that it sends to: all of them by key, or one of them everything.
+    sinks: Range<u32>,
     max_parallelism: u32,
     splits: VecDeque<Split>,
     has_requested: bool,
@@ -134,7 +140,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    pub(crate) fn new(sinks: u32, max_parallelism: u32, restore: Option<&TaskRestore>) -> Self {
+    pub(crate) fn new(sinks: Range<u32>, max_parallelism: u32, restore: Option<&TaskRestore>) -> Self {
         let splits = restored(restore, "splits").map(|bytes| Split::decode(bytes)).collect();
         Self { sinks, max_parallelism, splits, has_requested: false, has_all: false, has_ended: false }
     }
@@ -151,7 +157,10 @@ impl Source {
             let Some(split) = self.splits.front_mut() else { break };
             let record = record_of(split.id, split.position);
             split.position += 1;
-            let index = owner_of(Key::of(record).group(self.max_parallelism), self.sinks, self.max_parallelism);
+            let index = match self.sinks.len() as u32 {
+                1 => self.sinks.start,
+                sinks => owner_of(Key::of(record).group(self.max_parallelism), sinks, self.max_parallelism),
+            };
             effects.push(Effect::Push(SubtaskId { vertex: SINK, index }, Element::Record(record)));
         }
         if !self.splits.is_empty() {
@@ -173,7 +182,8 @@ impl Source {
     }
 
     fn broadcast(&self, element: &Element, effects: &mut Vec<Effect>) {
-        effects.extend((0..self.sinks).map(|index| Effect::Push(SubtaskId { vertex: SINK, index }, element.clone())));
+        effects
+            .extend(self.sinks.clone().map(|index| Effect::Push(SubtaskId { vertex: SINK, index }, element.clone())));
     }
 
     pub(crate) fn add_splits(&mut self, splits: &[Vec<u8>], is_last: bool) {
@@ -199,7 +209,7 @@ impl Source {
 pub(crate) struct Sink {
     execution: ExecutionId,
     subtask: SubtaskId,
-    sources: u32,
+    sources: Range<u32>,
     checkpoint_dir: String,
     counts: Counts,
     current: Vec<u64>,
@@ -216,7 +226,7 @@ impl Sink {
     pub(crate) fn new(
         execution: ExecutionId,
         subtask: SubtaskId,
-        sources: u32,
+        sources: Range<u32>,
         checkpoint_dir: &str,
         counts: Counts,
         restore: Option<&TaskRestore>,
@@ -245,6 +255,11 @@ impl Sink {
         self.counts.total()
     }
 
+    /// It goes on in another execution, whose checkpoints lie elsewhere.
+    pub(crate) fn carry_over(&mut self, checkpoint_dir: &str) {
+        self.checkpoint_dir = checkpoint_dir.to_owned();
+    }
+
     /// It stops, and its keyed state goes back to a checkpoint.
     pub(crate) fn release(self, checkpoint: CheckpointId) -> BTreeMap<KeyGroup, Entries> {
         self.counts.release(checkpoint)
@@ -254,7 +269,7 @@ impl Sink {
     /// on at once.
     pub(crate) fn step(&mut self, mut pop: impl FnMut(u32) -> Option<Element>, effects: &mut Vec<Effect>) -> bool {
         let mut has_more = false;
-        for source in 0..self.sources {
+        for source in self.sources.clone() {
             for taken in 0..STEP_ELEMENTS {
                 let is_blocked = self.aligning.as_ref().is_some_and(|(_, arrived)| arrived.contains(&source));
                 let element = if is_blocked { None } else { pop(source) };
@@ -270,7 +285,7 @@ impl Sink {
                     }
                     Some(Element::End) => {
                         self.ended.insert(source);
-                        if self.ended.len() == self.sources as usize {
+                        if self.ended.len() == self.sources.len() {
                             effects.push(Effect::Finishing);
                         }
                     }
@@ -301,7 +316,7 @@ impl Sink {
             return false;
         }
         arrived.insert(source);
-        if arrived.len() < self.sources as usize {
+        if arrived.len() < self.sources.len() {
             return false;
         }
         self.aligning = None;
@@ -315,8 +330,8 @@ impl Sink {
         if !records.is_empty() {
             let ExecutionId { job, generation } = self.execution;
             let token = format!("{job}-{generation}-{}-{checkpoint}", self.subtask);
-            let execution = self.execution;
-            self.pending.insert(checkpoint, Committable { token, execution, checkpoint, records });
+            let (execution, subtask) = (self.execution, self.subtask);
+            self.pending.insert(checkpoint, Committable { token, execution, subtask, checkpoint, records });
         }
         let SubtaskId { vertex, index } = self.subtask;
         let (keyed_files, table) = match kind {

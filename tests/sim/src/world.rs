@@ -56,6 +56,8 @@ pub struct Outcome {
     pub rescales: u64,
     /// How many times a worker went on from one execution to the next.
     pub continued: u64,
+    /// How many times a subtask carried over from one execution to the next.
+    pub carried: u64,
     /// How many checkpoints and savepoints became durable.
     pub checkpoints: usize,
     /// How many times the JobManager was started.
@@ -124,6 +126,7 @@ enum Occurrence {
     /// A task is restored and opened.
     RunTask {
         worker: ProcessId,
+        /// The execution that it was started in.
         execution: ExecutionId,
         subtask: SubtaskId,
     },
@@ -178,6 +181,7 @@ struct World {
     process_count: ProcessId,
     /// Processes that stand still, and until when.
     paused: BTreeMap<ProcessId, i64>,
+    /// By the execution in which their subtasks were started, as their homes are.
     channels: BTreeMap<(ExecutionId, SubtaskId, SubtaskId), VecDeque<Element>>,
     homes: BTreeMap<(ExecutionId, SubtaskId), ProcessId>,
     /// Workers that have lost their connection, the lower number first.
@@ -187,6 +191,7 @@ struct World {
     /// Which worker on which TaskManager was told what to run.
     placements: BTreeMap<ExecutionId, BTreeMap<TaskManagerId, ProcessId>>,
     continued: u64,
+    carried: u64,
 
     jobs: Vec<(JobId, JobSpec)>,
     /// When the last of them was thought of.
@@ -235,6 +240,7 @@ impl World {
             acknowledged: BTreeMap::new(),
             placements: BTreeMap::new(),
             continued: 0,
+            carried: 0,
             jobs: vec![(JobId([1; 16]), spec)],
             begun_ms: 0,
             submitted_in: None,
@@ -293,6 +299,7 @@ impl World {
             generations: facts().map(|facts| facts.generation).sum(),
             rescales: facts().map(|facts| facts.rescales()).sum(),
             continued: self.continued,
+            carried: self.carried,
             checkpoints: self.log.iter().filter(|fact| matches!(fact, Fact::CheckpointCompleted { .. })).count(),
             leaders: self.epoch,
             status: self.oracle.jobs.get(&job).and_then(|facts| facts.end.as_ref()).map(|end| end.status),

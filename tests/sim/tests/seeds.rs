@@ -18,7 +18,7 @@ fn every_record_becomes_visible_exactly_once() {
         return;
     }
     let (mut finished, mut restarted, mut leaders) = (0, 0, 0);
-    let (mut rescaled, mut continued, mut followed) = (0, 0, 0);
+    let (mut rescaled, mut continued, mut carried, mut followed) = (0, 0, 0, 0);
     let seeds = number("FLOTT_SIM_SEEDS").unwrap_or(SEEDS_DEFAULT);
     for seed in 0..seeds {
         let outcome = flott_sim::run(seed, false).unwrap_or_else(|violation| {
@@ -29,12 +29,17 @@ fn every_record_becomes_visible_exactly_once() {
         leaders += u64::from(outcome.leaders > 1);
         rescaled += u64::from(outcome.rescales > 0);
         continued += u64::from(outcome.continued > 0);
+        carried += u64::from(outcome.carried > 0);
         followed += u64::from(outcome.jobs > 1);
     }
     println!("{seeds} seeds: {finished} finished, {restarted} restarted, {leaders} with more than one leader");
-    println!("{rescaled} rescaled, {continued} with workers that went on, {followed} with more than one job");
+    println!(
+        "{rescaled} rescaled, {continued} with workers that went on, {carried} of them with subtasks that carried over"
+    );
+    println!("{followed} with more than one job");
     // A simulator that tests nothing must not pass.
     assert!(seeds < 100 || (finished * 2 > seeds && restarted * 4 > seeds && leaders * 5 > seeds));
+    assert!(seeds < 100 || carried * 20 > seeds);
     assert!(seeds < 100 || (rescaled * 5 > seeds && continued * 4 > seeds && followed * 10 > seeds));
 }
 

@@ -93,6 +93,9 @@ options! {
     /// How long the number of slots must stay as it is before a reactive job is rescaled to it. Flink waits 1 min.
     RESOURCE_STABILIZATION_TIMEOUT: Duration = "jobmanager.adaptive-scheduler.executing.resource-stabilization-timeout", "2 s", parse_duration;
 
+    /// What a failure restarts. `region`: the subtasks that exchange data with those that failed or were lost, directly or
+    /// through others. `full`: all of them.
+    FAILOVER_STRATEGY: FailoverStrategy = "jobmanager.execution.failover-strategy", "region", failover_strategy;
     /// `none`, `fixed-delay`, `exponential-delay` or `failure-rate`. If it is not set, a job without checkpoints is
     /// not restarted.
     RESTART_STRATEGY: String = "restart-strategy.type" | "restart-strategy", "exponential-delay", restart_strategy;
@@ -176,6 +179,15 @@ pub enum SchedulerMode {
     Default,
     /// The slots that there are.
     Reactive,
+}
+
+/// What a failure restarts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailoverStrategy {
+    /// The regions that have lost a subtask.
+    Region,
+    /// The whole job.
+    Full,
 }
 
 /// Where keyed state is kept while a job runs.
@@ -290,6 +302,14 @@ fn scheduler_mode(text: &str) -> Result<SchedulerMode> {
         "default" => Ok(SchedulerMode::Default),
         "reactive" => Ok(SchedulerMode::Reactive),
         _ => Err(Error::input(format!("'{text}' is not a scheduler mode: default or reactive"))),
+    }
+}
+
+fn failover_strategy(text: &str) -> Result<FailoverStrategy> {
+    match text.trim().to_ascii_lowercase().as_str() {
+        "region" => Ok(FailoverStrategy::Region),
+        "full" => Ok(FailoverStrategy::Full),
+        _ => Err(Error::input(format!("'{text}' is not a failover strategy: region or full"))),
     }
 }
 

@@ -20,7 +20,7 @@ impl LocalFolder {
         Self { root }
     }
 
-    /// Removes files that earlier executions were writing when they died.
+    /// Removes files that the writer's subtask was writing in earlier executions.
     pub(crate) fn remove_abandoned(&self, names: &PartNames) -> Result<()> {
         remove_abandoned(&self.root, names).map_err(|(path, error)| local_error(path.display(), &error))
     }
@@ -66,7 +66,11 @@ fn remove_abandoned(folder: &Path, names: &PartNames) -> Result<(), (PathBuf, io
     for entry in entries {
         let entry = entry.map_err(|error| (folder.to_owned(), error))?;
         let path = entry.path();
-        let kind = entry.file_type().map_err(|error| (path.clone(), error))?;
+        let kind = match entry.file_type() {
+            // Others write here as well, and their files change their names.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            kind => kind.map_err(|error| (path.clone(), error))?,
+        };
         if kind.is_dir() {
             remove_abandoned(&path, names)?;
         } else if entry.file_name().to_str().is_some_and(|name| names.is_abandoned(name)) {

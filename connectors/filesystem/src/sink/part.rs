@@ -63,6 +63,7 @@ pub(crate) struct PartNames {
     prefix: String,
     suffix: String,
     subtask: u32,
+    parallelism: u32,
     generation: Generation,
     job: JobId,
     counter: u64,
@@ -71,12 +72,13 @@ pub(crate) struct PartNames {
 impl PartNames {
     pub(crate) fn new(prefix: &str, suffix: &str, cx: &SinkContext) -> Self {
         let (prefix, suffix) = (prefix.to_owned(), suffix.to_owned());
-        Self { prefix, suffix, subtask: cx.subtask, generation: cx.generation, job: cx.job, counter: 0 }
+        let SinkContext { subtask, parallelism, generation, job, .. } = *cx;
+        Self { prefix, suffix, subtask, parallelism, generation, job, counter: 0 }
     }
 
     /// The name of the next part.
     pub(crate) fn next(&mut self) -> String {
-        let Self { prefix, suffix, subtask, generation, job, counter } = self;
+        let Self { prefix, suffix, subtask, generation, job, counter, .. } = self;
         let name = format!("{prefix}-{subtask}-{counter}-g{generation}-{job}{suffix}");
         *counter += 1;
         name
@@ -92,17 +94,23 @@ impl PartNames {
         format!(".{name}.pending")
     }
 
-    /// Whether `file` was being written by an earlier generation of this job, with this prefix and suffix. No
-    /// committable refers to it, since those refer to pending files; and its writer, should it still live, is
-    /// fenced: no checkpoint of its will complete.
+    /// Whether `file` was being written by this subtask in an earlier generation of this job, with this prefix and
+    /// suffix. No committable refers to it, since those refer to pending files; and its writer, should it still live,
+    /// is fenced: no checkpoint of its will complete.
+    ///
+    /// Files of other subtasks are theirs to remove: a subtask that a failure did not reach writes on under the
+    /// generation that it was started in. Those that there are no longer, since there are fewer now, are shared out.
     pub(crate) fn is_abandoned(&self, file: &str) -> bool {
-        let generation = || -> Option<Generation> {
+        let maker = || -> Option<(u32, Generation)> {
             let name = file.strip_prefix('.')?.strip_suffix(IN_PROGRESS)?;
             let name = name.strip_prefix(&self.prefix)?.strip_prefix('-')?;
             let name = name.strip_suffix(&self.suffix)?.strip_suffix(&self.job.to_string())?;
-            name.strip_suffix('-')?.rsplit_once("-g")?.1.parse().ok()
+            let (place, generation) = name.strip_suffix('-')?.rsplit_once("-g")?;
+            Some((place.split_once('-')?.0.parse().ok()?, generation.parse().ok()?))
         };
-        generation().is_some_and(|generation| generation < self.generation)
+        maker().is_some_and(|(subtask, generation)| {
+            generation < self.generation && subtask % self.parallelism.max(1) == self.subtask
+        })
     }
 }
 
@@ -133,7 +141,7 @@ mod tests {
 
     fn names(generation: Generation, job: u8) -> PartNames {
         let (prefix, suffix) = ("part".to_owned(), ".txt".to_owned());
-        PartNames { prefix, suffix, subtask: 3, generation, job: JobId([job; 16]), counter: 0 }
+        PartNames { prefix, suffix, subtask: 3, parallelism: 4, generation, job: JobId([job; 16]), counter: 0 }
     }
 
     #[test]
@@ -147,6 +155,15 @@ mod tests {
         assert!(!names(3, 1).is_abandoned(&PartNames::pending(&name)));
         assert!(!names(3, 1).is_abandoned(&name));
         assert!(!names(3, 1).is_abandoned(".inprogress"));
+    }
+
+    #[test]
+    fn a_subtask_removes_its_own_files_and_those_of_subtasks_that_are_no_more() {
+        let of = |subtask: u32| PartNames::in_progress(&PartNames { subtask, ..names(2, 1) }.next());
+        assert!(!names(3, 1).is_abandoned(&of(0)), "subtask 0 may run on since generation 2");
+        assert!(names(3, 1).is_abandoned(&of(3)));
+        assert!(names(3, 1).is_abandoned(&of(7)), "there are four");
+        assert!(!names(3, 1).is_abandoned(&of(8)));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::testing::{JOB, config, show, spec};
 
 mod claiming;
 mod keeping;
+mod regions;
 mod rescaling;
 
 const SUBTASKS: [SubtaskId; 3] =

@@ -147,10 +147,10 @@ fn nothing_is_triggered_before_all_tasks_run() {
 fn the_manifest_has_all_snapshots_and_the_splits_at_the_trigger() {
     let mut bed = Bed::every_second();
     let mut assigner = SplitAssigner::default();
-    assigner.discover(vec![vec![1], vec![2]]);
+    assigner.discover(vec![vec![1], vec![2]], 1);
     bed.splits.insert(0, assigner);
     bed.tick(1000, RUNNING);
-    bed.splits.get_mut(&0).unwrap().request(0);
+    bed.splits.get_mut(&0).unwrap().request(0, 2);
     let file = |path: &str| FileHandle { path: path.into(), bytes: 1, sha256: String::new() };
     let location = format!("s3://c/{JOB}/g1/chk-1");
     let snapshot = SubtaskSnapshot {
@@ -328,9 +328,9 @@ fn an_aborted_savepoint_is_deleted_when_nobody_writes_to_it_any_more() {
     bed.savepoint(8, false);
     bed.tick(2000, RUNNING);
     assert_eq!(bed.fail(), ["reply 8 error: the job failed: boom"]);
-    let command = bed.coordinator.delete_aborted();
+    let command = bed.coordinator.delete_aborted(false);
     assert_eq!(command.as_ref().map(show).as_deref(), Some(r#"delete [] ["s3://s/7", "s3://s/8"]"#));
-    assert!(bed.coordinator.delete_aborted().is_none());
+    assert!(bed.coordinator.delete_aborted(false).is_none());
 }
 
 #[test]
@@ -395,7 +395,7 @@ fn fault_34_savepoint_and_cancel_together_are_decided_by_the_log() {
     bed.acknowledge(1);
     let lines = bed.suspend(Suspension::Cancelled);
     assert_eq!(lines, ["reply 7 error: the job was cancelled"]);
-    assert!(bed.coordinator.delete_aborted().is_some());
+    assert!(bed.coordinator.delete_aborted(false).is_some());
     assert_eq!(bed.written(), [r#"delete [] ["s3://s/7"]"#], "what was written too late goes too");
 
     let mut bed = Bed::every_second();

@@ -113,7 +113,7 @@ fn kept_workers_register_again_and_new_ones_first() {
         assert!(last.register(&id(name), session, String::new()));
     }
     last.worker_of(2).unwrap().is_lost = true;
-    last.keep_sound();
+    last.keep_sound(&graph(), false);
     assert!(last.has_kept());
     assert_eq!(last.kept_slots(), [id("a"), id("c")]);
     assert!(!last.is_gone(), "it is to be heard how b ended");

@@ -5,6 +5,20 @@
 //! next generation is durable and its new workers have registered, the kept ones are told to continue: they take
 //! their state back to the checkpoint, and register in the session that they have.
 //!
+//! Of a kept worker's subtasks, those that the failure does not reach *carry over* to the next execution: nothing stops
+//! them, and all that changes for them is the generation by which their worker speaks of them. Whole regions (see
+//! [`flott_graph::Regions`]) carry over, or none of it; connections between workers that both go on stay with those that
+//! use them. All others go back to the checkpoint.
+//!
+//! - The new execution takes no checkpoint before all of its subtasks run. One that was being taken when the old one
+//!   failed is settled first, as ever: if it completed, the subtasks that carry over hear so with the order to
+//!   continue, and that any other was aborted.
+//! - The splits of a source are handed out by the assigner of the old execution, which takes back what subtasks got that go
+//!   back to the checkpoint.
+//! - Nothing carries over when sources may have stopped for a savepoint, tasks have finished, or the parallelism changes.
+//! - A worker with a failed subtask is kept only for what carries over on it.
+//! - Until the new execution runs, any further failure ends it and all its workers.
+//!
 //! That is for executions that have run. One that fails before, or whose connections break again before it has come any
 //! further, is started afresh: whatever is wrong with its processes must not be kept for ever.
 
@@ -14,7 +28,7 @@ use flott_core::status::JobStatus;
 
 use super::{Cause, Context, Failure, Job, Next, Phase};
 use crate::api::SessionId;
-use crate::execution::Execution;
+use crate::execution::{Execution, Sparing};
 use crate::worker::Worker;
 
 /// How long a kept worker has to take its state back and register.
@@ -23,14 +37,29 @@ pub(super) const REGISTER_TIMEOUT_KEPT_MS: i64 = 10_000;
 impl Job {
     /// Whether the sound workers of an execution go on when it has failed.
     pub(super) fn may_keep(&self, execution: &Execution, cause: Cause) -> bool {
-        let latest = self.coordinator.latest();
-        let has_come_further = latest.is_some_and(|latest| latest.generation == execution.id.generation);
         let is_blame_clear = match cause {
             Cause::Loss | Cause::Task => true,
-            Cause::Connection => !execution.is_continued || has_come_further,
+            Cause::Connection => self.is_trusted(execution),
             Cause::Other => false,
         };
         is_blame_clear && execution.has_run && self.settings.keeps_workers
+    }
+
+    /// Whether an execution's processes are not to blame for what they failed of before: they are new, or it has come
+    /// further with them.
+    fn is_trusted(&self, execution: &Execution) -> bool {
+        let latest = self.coordinator.latest();
+        !execution.is_continued || latest.is_some_and(|latest| latest.generation == execution.id.generation)
+    }
+
+    /// The execution has failed: its sound workers go on, and if possible so do the regions that it does not reach.
+    pub(super) fn keep_sound(&self, execution: &mut Execution, cause: Cause) {
+        execution.sparing = match cause {
+            _ if !self.settings.spares_regions || self.coordinator.is_stopping() => Sparing::Nobody,
+            Cause::Loss | Cause::Task => Sparing::All,
+            Cause::Connection | Cause::Other => Sparing::OnOneWorker,
+        };
+        execution.keep_sound(&self.spec.graph, self.is_trusted(execution));
     }
 
     /// Whether a session is that of a kept worker, which still runs the execution before.
@@ -49,6 +78,9 @@ impl Job {
         if matches!(self.phase, Phase::Active(_)) {
             self.fail(ctx, failure);
         } else if self.stop_keeping(ctx, task_manager) {
+            if let Some(execution) = self.execution_mut() {
+                execution.blame_worker();
+            }
             self.record(ctx.now_ms, &failure);
         }
     }
@@ -88,7 +120,8 @@ impl Job {
         let (id, checkpoint) = (execution.id, execution.checkpoint());
         for session in execution.take_continued() {
             execution.register_by_ms = Some(ctx.now_ms + REGISTER_TIMEOUT_KEPT_MS);
-            ctx.send(session, Down::Continue { execution: id, checkpoint });
+            let carried = execution.carried_on(session);
+            ctx.send(session, Down::Continue { execution: id, checkpoint, carried });
         }
     }
 

@@ -217,10 +217,14 @@ impl Job {
 
     fn start_workers(&mut self, ctx: &mut Context<'_>, slots: Vec<TaskManagerId>, restore: Option<Restore>) {
         let (id, graph) = (self.execution_id(), &self.spec.graph);
-        let mut kept = self.kept.take().map(|last| last.into_kept()).unwrap_or_default();
+        let mut last = self.kept.take();
+        let checkpoint = restore.as_ref().map(|restore| restore.manifest.checkpoint);
+        let carried = last.as_mut().map(|last| last.take_carried(graph, &slots, checkpoint)).unwrap_or_default();
+        let mut kept = last.map(|last| last.into_kept()).unwrap_or_default();
         ctx.resources.hold(self.id, &slots);
         let times = (ctx.now_ms, ctx.now_ms + REGISTER_TIMEOUT_MS);
-        let execution = Execution::new(id, graph, slots, restore, &mut kept, times);
+        let mut execution = Execution::new(id, graph, slots, restore, &mut kept, times);
+        execution.carry(carried);
         for worker in kept.into_values() {
             ctx.send_to(&worker.task_manager, Down::StopWorker { execution: worker.started_for });
             if let Some(session) = worker.session {
@@ -307,6 +311,10 @@ impl Job {
     /// A checkpoint is durable.
     pub(crate) fn checkpoint_completed(&mut self, ctx: &mut Context<'_>, checkpoint: CompletedCheckpoint) {
         let actions = self.coordinator.committed(ctx.now_ms, checkpoint);
+        let latest = self.coordinator.latest().map_or(0, |latest| latest.id);
+        if let Some(execution) = self.execution_mut() {
+            execution.splits.values_mut().for_each(|assigner| assigner.completed(latest));
+        }
         self.carry_out(ctx, actions);
     }
 

@@ -9,7 +9,7 @@ use super::stopping::Stopping;
 use super::{Cause, Context, Failure, Job, Next, Phase};
 use crate::api::{Reply, RequestId, SessionId};
 use crate::coordinator::Wish;
-use crate::execution::task_name;
+use crate::execution::{Sparing, task_name};
 use crate::settings::folder_url;
 use crate::splits::Assignment;
 
@@ -42,7 +42,8 @@ impl Job {
         let deployments = execution.deploy(ctx.now_ms, &self.spec.graph, &self.config, &checkpoint_dir);
         if !deployments.is_empty() {
             // All that were kept have left the execution before.
-            ctx.commands.extend(self.coordinator.delete_aborted());
+            let has_carried = execution.has_carried();
+            ctx.commands.extend(self.coordinator.delete_aborted(has_carried));
         }
         for (session, deployment) in deployments {
             ctx.send(session, Down::Deploy { execution: execution_id, deployment });
@@ -62,6 +63,12 @@ impl Job {
             && let Up::TaskStatus { status: TaskStatus::Failed, error, .. } = &message
         {
             self.kept_worker_failed(ctx, session, error.clone());
+        }
+        if !is_current
+            && self.is_kept(session)
+            && let Up::RequestSplit { execution, subtask } = message
+        {
+            return self.split_requested(ctx, session, execution, subtask);
         }
         if !is_current {
             if !self.is_kept(session) {
@@ -83,15 +90,12 @@ impl Job {
             Up::SplitsDiscovered { vertex, splits, .. } => {
                 let Phase::Active(execution) = &mut self.phase else { return };
                 let assigner = execution.splits.get_mut(&vertex);
-                let assignments = assigner.map(|assigner| assigner.discover(splits)).unwrap_or_default();
-                self.assign(ctx, vertex, assignments);
+                let next = self.coordinator.next_checkpoint();
+                let assignments = assigner.map(|assigner| assigner.discover(splits, next)).unwrap_or_default();
+                let id = execution.id;
+                self.assign(ctx, id, vertex, assignments);
             }
-            Up::RequestSplit { subtask, .. } => {
-                let Phase::Active(execution) = &mut self.phase else { return };
-                let assigner = execution.splits.get_mut(&subtask.vertex);
-                let assignment = assigner.and_then(|assigner| assigner.request(subtask.index));
-                self.assign(ctx, subtask.vertex, assignment.into_iter().collect());
-            }
+            Up::RequestSplit { execution, subtask } => self.split_requested(ctx, session, execution, subtask),
             Up::CheckpointAcknowledged { subtask, checkpoint, snapshot, .. } => {
                 if matches!(self.phase, Phase::Active(_)) {
                     let actions = self.coordinator.acknowledge(subtask, checkpoint, snapshot);
@@ -109,12 +113,36 @@ impl Job {
         }
     }
 
-    fn assign(&mut self, ctx: &mut Context<'_>, vertex: VertexId, assignments: Vec<Assignment>) {
-        let Phase::Active(execution) = &self.phase else { return };
+    /// A subtask has nothing left to read. One that a failure does not reach is answered also while the others are
+    /// restarted: if it is lost after all, what it got comes back with it.
+    fn split_requested(
+        &mut self,
+        ctx: &mut Context<'_>,
+        session: SessionId,
+        asked_in: ExecutionId,
+        subtask: SubtaskId,
+    ) {
+        let (is_active, next) = (matches!(self.phase, Phase::Active(_)), self.coordinator.next_checkpoint());
+        let Some(execution) =
+            self.execution_mut().filter(|execution| is_active || execution.sparing != Sparing::Nobody)
+        else {
+            return;
+        };
+        if execution.session_of(subtask) != Some(session) {
+            return;
+        }
+        let Some(id) = execution.listens_in(subtask, asked_in) else { return };
+        let assigner = execution.splits.get_mut(&subtask.vertex);
+        let assignment = assigner.and_then(|assigner| assigner.request(subtask.index, next));
+        self.assign(ctx, id, subtask.vertex, assignment.into_iter().collect());
+    }
+
+    fn assign(&mut self, ctx: &mut Context<'_>, id: ExecutionId, vertex: VertexId, assignments: Vec<Assignment>) {
+        let Some(execution) = self.execution_mut() else { return };
         for Assignment { subtask, splits, is_last } in assignments {
             let subtask = SubtaskId { vertex, index: subtask };
             if let Some(session) = execution.session_of(subtask) {
-                ctx.send(session, Down::AddSplits { execution: execution.id, subtask, splits, is_last });
+                ctx.send(session, Down::AddSplits { execution: id, subtask, splits, is_last });
             }
         }
     }

@@ -155,7 +155,7 @@ impl Job {
             Phase::Active(mut execution) => {
                 self.set_status(ctx.now_ms, JobStatus::Restarting);
                 if self.may_keep(&execution, Cause::Loss) {
-                    execution.keep_sound();
+                    execution.keep_sound(&self.spec.graph, false);
                 }
                 self.stop(ctx, execution, Next::Restart { at_ms: ctx.now_ms });
                 let actions = self.coordinator.suspend(ctx.now_ms, &Suspension::Rescaled);

@@ -82,7 +82,7 @@ impl Job {
                 let is_restarting = matches!(next, Next::Restart { .. });
                 self.set_status(ctx.now_ms, if is_restarting { JobStatus::Restarting } else { JobStatus::Failing });
                 if is_restarting && self.may_keep(&execution, failure.cause) {
-                    execution.keep_sound();
+                    self.keep_sound(&mut execution, failure.cause);
                 }
                 self.stop(ctx, execution, next);
                 if let (Cause::Connection, Phase::Stopping(stopping)) = (failure.cause, &mut self.phase)
@@ -153,7 +153,7 @@ impl Job {
             for session in stopped.filter_map(|worker| worker.session) {
                 ctx.refuse(session, Error::system(format!("generation {} of the job is over", self.generation)));
             }
-            execution.set_remaining(ctx.now_ms, TaskStatus::Canceled);
+            execution.end(ctx.now_ms, &self.spec.graph);
             self.vertices = execution.view();
             self.kept = execution.has_kept().then_some(execution);
             self.go_on(ctx, next);
@@ -164,7 +164,7 @@ impl Job {
     pub(super) fn go_on(&mut self, ctx: &mut Context<'_>, next: Next) {
         // Kept ones work on, and write, until they are told to continue.
         if self.kept.is_none() {
-            ctx.commands.extend(self.coordinator.delete_aborted());
+            ctx.commands.extend(self.coordinator.delete_aborted(false));
         }
         match next {
             Next::Restart { at_ms } => {

@@ -97,7 +97,7 @@ pub(super) async fn vertex(
         .subtasks
         .iter()
         .enumerate()
-        .map(|(index, subtask)| describe_subtask(&job, description, index, subtask, now_ms))
+        .map(|(index, subtask)| describe_subtask(description, index, subtask, now_ms))
         .collect();
     Ok(Json(json!({
         "id": vertex,
@@ -250,13 +250,7 @@ fn describe_vertex(vertex: &JobVertex, view: &VertexView, now_ms: Timestamp) -> 
     })
 }
 
-fn describe_subtask(
-    job: &JobView,
-    vertex: &JobVertex,
-    index: usize,
-    subtask: &SubtaskView,
-    now_ms: Timestamp,
-) -> Value {
+fn describe_subtask(vertex: &JobVertex, index: usize, subtask: &SubtaskView, now_ms: Timestamp) -> Value {
     let ended_ms = is_over(subtask.status).then_some(subtask.since_ms);
     let [start, end, duration] = times(subtask.started_ms, ended_ms, now_ms);
     let task_manager = subtask.task_manager.as_ref().map(|id| &id.0);
@@ -264,7 +258,7 @@ fn describe_subtask(
         "subtask": index,
         "status": subtask.status.name(),
         // Flink counts attempts from 0.
-        "attempt": job.generation.saturating_sub(1),
+        "attempt": subtask.attempt.saturating_sub(1),
         "endpoint": task_manager,
         "start-time": start,
         "end-time": end,
@@ -366,8 +360,14 @@ mod tests {
     use super::*;
 
     fn view(statuses: &[TaskStatus]) -> VertexView {
-        let subtask =
-            |&status| SubtaskView { status, task_manager: None, since_ms: 5, started_ms: None, metrics: None };
+        let subtask = |&status| SubtaskView {
+            status,
+            task_manager: None,
+            since_ms: 5,
+            attempt: 1,
+            started_ms: None,
+            metrics: None,
+        };
         VertexView { subtasks: statuses.iter().map(subtask).collect() }
     }
 

@@ -110,7 +110,7 @@ impl Job {
     }
 }
 
-fn subtask(
+pub(crate) fn subtask(
     io: &Runtime,
     (vertex, index, parallelism): (u32, u32, u32),
     receiver: Receiver,

@@ -31,14 +31,15 @@ use super::{Event, Worker};
 impl Worker {
     /// Connects and starts all subtasks.
     pub(super) fn start(&mut self, deployment: JobDeployment, fetched: Vec<Fetched>) -> Result<()> {
-        self.checkpoint_dir = deployment.checkpoint_dir.clone();
         let numbers: BTreeSet<u32> = deployment.tasks.iter().map(|task| task.slot).collect();
-        let budgets: BTreeMap<u32, MemoryBudget> =
-            numbers.iter().map(|number| (*number, MemoryBudget::new(self.slot_memory))).collect();
+        let generation = self.execution.generation;
         let is_disk = deployment.config.get(options::STATE_BACKEND)? == StateBackendType::Disk;
         let signals: BTreeMap<u32, Signal> = numbers.into_iter().map(|number| (number, Signal::new())).collect();
+        self.connected.extend(self.with_partners_elsewhere(&deployment));
         for task in &deployment.tasks {
-            self.slot_of.insert(task.subtask, task.slot);
+            self.slot_of.insert(task.subtask, (generation, task.slot));
+            // Beside subtasks that carried over, it is shared with them.
+            self.budgets.entry(task.slot).or_insert_with(|| MemoryBudget::new(self.slot_memory));
         }
         let mut channels = self.channels(&deployment, &signals)?;
         let mut tasks_by_slot: BTreeMap<u32, Vec<PreparedTask>> = BTreeMap::new();
@@ -52,7 +53,8 @@ impl Worker {
             restored.place = (task.subtask.index, vertex.parallelism);
             restored.rewindable_from = task.restore.as_ref().filter(|_| is_rewindable).map(|r| r.checkpoint);
             let signal = signals[&task.slot].clone();
-            let state = StateBackend::new(budgets[&task.slot].clone(), Some(self.folder_of(task.subtask)), is_disk);
+            let state =
+                StateBackend::new(self.budgets[&task.slot].clone(), Some(self.folder_of(task.subtask)), is_disk);
             let prepared = self.prepare(task, &deployment, restored, state, &mut channels, signal);
             tasks_by_slot.entry(task.slot).or_default().push(prepared);
         }
@@ -63,12 +65,12 @@ impl Worker {
                 (subtask, make)
             });
             let makes = makes.collect();
-            let (events, generation) = (self.events.clone(), self.execution.generation);
+            let events = self.events.clone();
             let handle = SlotHandle::start(number, signals[&number].clone(), makes, move |event| {
                 // The slot waits while the worker is busy; a worker that is gone hears nothing.
                 let _ = events.blocking_send((generation, Event::Slot(number, event)));
             })?;
-            self.slots.insert(number, handle);
+            self.slots.insert((generation, number), handle);
         }
         Ok(())
     }
@@ -122,7 +124,9 @@ impl Worker {
         let capacity = deployment.config.get(options::CHANNEL_BYTES)?;
         let overtaking = Overtaking::of(&deployment.config)?;
         let mut channels = Channels::default();
-        let signal_of = |subtask: SubtaskId| self.slot_of.get(&subtask).map(|slot| signals[slot].clone());
+        // What carried over has its channels, and none to what is started now.
+        let new: BTreeMap<SubtaskId, u32> = deployment.tasks.iter().map(|task| (task.subtask, task.slot)).collect();
+        let signal_of = |subtask: SubtaskId| new.get(&subtask).map(|slot| signals[slot].clone());
         for (index, edge) in graph.edges.iter().enumerate() {
             let senders = graph.vertices[edge.source as usize].parallelism;
             let receivers = graph.vertices[edge.target as usize].parallelism;
@@ -163,7 +167,22 @@ impl Worker {
     }
 
     fn plane(&self) -> Result<&DataPlane> {
-        self.plane.as_ref().ok_or_else(|| Error::system("an embedded cluster has one worker only"))
+        let plane = self.planes.get(&self.execution.generation);
+        plane.ok_or_else(|| Error::system("an embedded cluster has one worker only"))
+    }
+
+    /// The subtasks to be started whose regions have others on other workers.
+    fn with_partners_elsewhere(&self, deployment: &JobDeployment) -> Vec<SubtaskId> {
+        let regions = self.graph.regions();
+        let all = (0..).zip(&deployment.placement).flat_map(|(vertex, workers)| {
+            (0..).zip(workers).map(move |(index, worker)| (SubtaskId { vertex, index }, *worker))
+        });
+        let elsewhere: BTreeSet<_> = all
+            .filter(|(_, worker)| *worker != deployment.this_worker)
+            .map(|(subtask, _)| regions.of(subtask))
+            .collect();
+        let new = deployment.tasks.iter().map(|task| task.subtask);
+        new.filter(|subtask| elsewhere.contains(&regions.of(*subtask))).collect()
     }
 
     fn peer<'a>(&self, deployment: &'a JobDeployment, subtask: SubtaskId) -> Result<&'a str> {

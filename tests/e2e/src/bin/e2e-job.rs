@@ -1,5 +1,6 @@
 //! The jobs of the end-to-end tests that no example needs: numbers that can be counted, and everything that goes wrong.
 
+use std::fs::File;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -17,8 +18,10 @@ enum Case {
     Numbers,
     /// Counts the numbers of each key in one window that only the end of the input closes
     Windows,
-    /// Panics in a function
+    /// Panics in a function, between operators that forward to each other
     Panic,
+    /// Counts as `numbers`, and panics beside it
+    Pair,
     /// Reads a CSV file
     Csv,
     /// Copies lines of text
@@ -61,6 +64,10 @@ struct Arguments {
     #[arg(long, default_value_t = 1000)]
     unlucky: u64,
 
+    /// Makes this file when it has come, and lets it pass if the file is there
+    #[arg(long)]
+    once: Option<String>,
+
     /// Skips malformed records
     #[arg(long)]
     skip: bool,
@@ -71,7 +78,11 @@ fn main() -> ExitCode {
         let (name, _sink) = match arguments.case {
             Case::Numbers => ("numbers", count_numbers(env, &arguments)),
             Case::Windows => ("windows", count_in_windows(env, &arguments)),
-            Case::Panic => ("panic", explode(env, &arguments)),
+            Case::Panic => ("panic", explode(env, &arguments, &arguments.output)),
+            Case::Pair => {
+                let _lines = count_numbers(env, &arguments);
+                ("pair", explode(env, &arguments, &format!("{}-beside", arguments.output)))
+            }
             Case::Csv => ("csv", read_csv(env, &arguments)),
             Case::Copy => ("copy", copy(env, &arguments)),
             Case::Nondeterministic => ("nondeterministic", name_by_process(env, &arguments)),
@@ -81,16 +92,16 @@ fn main() -> ExitCode {
 }
 
 /// 0, 1, 2, …
-fn numbers(env: &StreamExecutionEnvironment, arguments: &Arguments) -> DataStream<u64> {
+fn numbers(env: &StreamExecutionEnvironment, arguments: &Arguments, uid: &str) -> DataStream<u64> {
     let mut source = GeneratorSource::new(|number: u64| number).rows_per_second(arguments.rows_per_second);
     if let Some(count) = arguments.count {
         source = source.count(count);
     }
-    env.from_generator(source).name("Numbers").uid("numbers")
+    env.from_generator(source).name("Numbers").uid(uid)
 }
 
 fn count_numbers(env: &StreamExecutionEnvironment, arguments: &Arguments) -> DataStreamSink {
-    numbers(env, arguments)
+    numbers(env, arguments, "numbers")
         .key_by(|number: &u64| number % KEYS)
         .process(Count { padding_bytes: arguments.padding, states: None })
         .name("Count")
@@ -131,7 +142,7 @@ impl KeyedProcessFunction<u64, u64, String> for Count {
 }
 
 fn count_in_windows(env: &StreamExecutionEnvironment, arguments: &Arguments) -> DataStreamSink {
-    numbers(env, arguments)
+    numbers(env, arguments, "numbers")
         .assign_timestamps_and_watermarks(WatermarkStrategy::monotonous(|number: &u64| *number as i64))
         .uid("time")
         .key_by(|number: &u64| number % KEYS)
@@ -168,13 +179,14 @@ impl AggregateFunction<u64> for Counted {
     }
 }
 
-fn explode(env: &StreamExecutionEnvironment, arguments: &Arguments) -> DataStreamSink {
-    let unlucky = arguments.unlucky;
+fn explode(env: &StreamExecutionEnvironment, arguments: &Arguments, output: &str) -> DataStreamSink {
+    let (unlucky, once) = (arguments.unlucky, arguments.once.clone());
     let check = move |number: u64| {
-        assert!(number != unlucky, "{number} is unlucky");
+        let is_unlucky = number == unlucky && once.as_ref().is_none_or(|path| File::create_new(path).is_ok());
+        assert!(!is_unlucky, "{number} is unlucky");
         number
     };
-    numbers(env, arguments).map(check).name("Explodes").write_text(&arguments.output)
+    numbers(env, arguments, "unlucky").map(check).name("Explodes").write_text(output)
 }
 
 #[derive(Clone, Deserialize, Serialize)]
@@ -195,7 +207,7 @@ fn copy(env: &StreamExecutionEnvironment, arguments: &Arguments) -> DataStreamSi
 }
 
 fn name_by_process(env: &StreamExecutionEnvironment, arguments: &Arguments) -> DataStreamSink {
-    numbers(env, arguments)
+    numbers(env, arguments, "numbers")
         .map(|number: u64| number)
         .name(format!("Process {}", std::process::id()))
         .write_text(&arguments.output)

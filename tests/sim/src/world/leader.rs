@@ -8,6 +8,7 @@ use flott_jobmanager_core::{Checkpoint, Cluster, Command, Event, SessionId};
 
 use super::{Occurrence, World};
 use crate::oracle::Violation;
+use crate::scenario::{SINK, SOURCE};
 
 impl World {
     /// Gives an event to the JobManager, if there is one, and carries out what it wants.
@@ -80,11 +81,13 @@ impl World {
     /// A worker is kept only if that is wanted, and starts only from the latest checkpoint.
     fn check_message(&mut self, session: SessionId, message: &Down) -> Result<(), Violation> {
         match message {
-            Down::Continue { execution, checkpoint } => {
+            Down::Continue { execution, checkpoint, carried } => {
                 if !self.scenario.keeps_workers {
                     return Err(format!("a worker was kept for generation {}", execution.generation));
                 }
                 self.continued += 1;
+                self.carried += carried.len() as u64;
+                self.check_carried(session, *execution, carried)?;
                 self.oracle.check_start(*execution, *checkpoint)
             }
             Down::Deploy { execution, deployment } => {
@@ -98,6 +101,29 @@ impl World {
             }
             _ => Ok(()),
         }
+    }
+
+    /// What carries over is there, with all that it exchanges data with.
+    fn check_carried(
+        &mut self,
+        session: SessionId,
+        execution: ExecutionId,
+        carried: &[SubtaskId],
+    ) -> Result<(), Violation> {
+        let process = self.links.get(&session).map_or(0, |link| link.process);
+        for &subtask in carried {
+            let partner = SubtaskId { vertex: SOURCE + SINK - subtask.vertex, index: subtask.index };
+            if !self.scenario.is_forward || !carried.contains(&partner) {
+                return Err(format!("{subtask} carries over to generation {}, alone", execution.generation));
+            }
+            // One that died has not heard of it, and takes it along.
+            let worker = self.worker(process);
+            let started = worker.and_then(|worker| worker.tasks.get(&subtask)).map(|task| task.execution);
+            if let Some(started) = started {
+                self.oracle.carry(started, subtask, execution.generation);
+            }
+        }
+        Ok(())
     }
 
     /// A checkpoint is made of what the subtasks of the current execution have acknowledged, and of nothing else.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use flott_control::{Down, ExecutionId, PROTOCOL_VERSION, TaskManagerInfo, Up, WORKER_STOPPED};
 use flott_core::Error;
-use flott_core::ids::{SubtaskId, TaskManagerId};
+use flott_core::ids::{CheckpointId, SubtaskId, TaskManagerId};
 use flott_core::status::TaskStatus;
 use flott_jobmanager_core::{SessionId, platform};
 
@@ -38,8 +38,16 @@ pub(super) struct Worker {
     pub(super) tasks: BTreeMap<SubtaskId, Task>,
     /// What it has of the execution before, until it is told what to run.
     pub(super) held: Held,
-    /// Whether it has said that it cannot go on with its execution.
-    pub(super) has_failed: bool,
+    /// Its subtasks that wait for a split.
+    pub(super) requested: BTreeSet<SubtaskId>,
+    /// Checkpoints of which it has not heard whether they are complete.
+    pub(super) in_flight: BTreeSet<CheckpointId>,
+    /// While it goes from one execution to the next, the subtasks that go on meanwhile.
+    pub(super) leaving: Option<Vec<SubtaskId>>,
+    /// Whether it has said that it has lost a connection to another worker.
+    pub(super) has_lost_connection: bool,
+    /// The regions that it has said to have failed.
+    pub(super) failed: BTreeSet<u32>,
 }
 
 #[derive(Clone, Debug)]
@@ -84,13 +92,7 @@ impl World {
                     self.say(worker, message);
                 }
             }
-            Occurrence::Reregister { worker: process, execution } => {
-                let worker = self.worker(process).filter(|worker| worker.execution == execution);
-                if let Some(worker) = worker.filter(|worker| worker.tasks.is_empty()) {
-                    let message = worker.registration(process);
-                    self.say(process, message);
-                }
-            }
+            Occurrence::Reregister { worker, execution } => self.enter_generation(worker, execution),
             Occurrence::LoseConnection { worker, execution } => self.lose_connection(worker, execution),
             _ => {}
         }
@@ -117,7 +119,11 @@ impl World {
             task_manager: task_manager.id.clone(),
             tasks: BTreeMap::new(),
             held: Held::default(),
-            has_failed: false,
+            requested: BTreeSet::new(),
+            in_flight: BTreeSet::new(),
+            leaving: None,
+            has_lost_connection: false,
+            failed: BTreeSet::new(),
         };
         let process = self.start_process(Kind::Worker(worker));
         if let Some(task_manager) = self.task_manager(home) {
@@ -229,10 +235,10 @@ impl World {
         let id = worker.execution;
         match message {
             Down::Refused(_) => self.end_worker(process, "it was refused"),
-            Down::Continue { execution, checkpoint }
+            Down::Continue { execution, checkpoint, carried }
                 if execution.job == id.job && execution.generation > id.generation =>
             {
-                self.leave_generation(process, execution, checkpoint);
+                self.leave_generation(process, execution, checkpoint, &carried);
             }
             Down::Deploy { execution, deployment } if execution == id => self.deploy(process, id, &deployment),
             Down::DiscoverSplits { execution, vertex } if execution == id => {
@@ -242,12 +248,14 @@ impl World {
                 self.after(1, 30, Occurrence::Say { worker: process, message });
             }
             Down::AddSplits { execution, subtask, splits, is_last } if execution == id => {
+                worker.requested.remove(&subtask);
                 if let Some(Task { model: Model::Source(source), .. }) = worker.tasks.get_mut(&subtask) {
                     source.add_splits(&splits, is_last);
                     self.schedule(process, subtask);
                 }
             }
             Down::TriggerCheckpoint { execution, checkpoint, kind, .. } if execution == id => {
+                worker.in_flight.insert(checkpoint);
                 self.each_task(process, |task, effects| {
                     if let Model::Source(source) = &mut task.model {
                         source.trigger(checkpoint, &kind, effects);
@@ -255,21 +263,15 @@ impl World {
                 });
             }
             Down::CheckpointCompleted { execution, checkpoint, is_last } if execution == id => {
-                self.each_task(process, |task, effects| {
-                    if let Model::Sink(sink) = &mut task.model {
-                        sink.complete(checkpoint, effects);
-                    }
-                });
+                worker.in_flight.retain(|pending| *pending > checkpoint);
+                self.settle(process, checkpoint, true);
                 if is_last {
                     self.end_tasks(process, TaskStatus::Finished);
                 }
             }
             Down::CheckpointAborted { execution, checkpoint } if execution == id => {
-                self.each_task(process, |task, _| {
-                    if let Model::Sink(sink) = &mut task.model {
-                        sink.abort(checkpoint);
-                    }
-                });
+                worker.in_flight.remove(&checkpoint);
+                self.settle(process, checkpoint, false);
             }
             Down::CancelTasks { execution } if execution == id => self.end_tasks(process, TaskStatus::Canceled),
             _ => {}
@@ -290,7 +292,8 @@ impl World {
             self.say(worker.home, Up::WorkerExited { execution, reason: reason.to_owned() });
         }
         for (peer, execution) in self.running_workers() {
-            if execution == worker.execution && self.random.chance(70) {
+            // Those that each keep to themselves are not connected.
+            if execution == worker.execution && !self.scenario.is_forward && self.random.chance(70) {
                 self.after(0, 60, Occurrence::LoseConnection { worker: peer, execution });
             }
         }
@@ -307,9 +310,9 @@ impl World {
 
     /// A worker sees a connection to another one end. It says so once, and keeps its state.
     fn lose_connection(&mut self, process: ProcessId, execution: ExecutionId) {
-        let worker = self.worker(process).filter(|worker| worker.execution == execution && !worker.has_failed);
+        let worker = self.worker(process).filter(|worker| worker.execution == execution && !worker.has_lost_connection);
         let Some(worker) = worker else { return };
-        worker.has_failed = true;
+        worker.has_lost_connection = true;
         self.trace.line(self.now_ms, format_args!("worker {process} lost a connection"));
         let error = Error::system("a connection to another worker was lost");
         self.say(process, Up::ConnectionLost { execution, error });
@@ -373,7 +376,7 @@ impl World {
 
 impl Worker {
     /// How it registers for its execution, for which it listens on a port of its own.
-    fn registration(&self, process: ProcessId) -> Up {
+    pub(super) fn registration(&self, process: ProcessId) -> Up {
         Up::RegisterWorker {
             execution: self.execution,
             task_manager: self.task_manager.clone(),

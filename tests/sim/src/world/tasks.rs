@@ -24,6 +24,8 @@ pub(super) enum Model {
 
 #[derive(Clone, Debug)]
 pub(super) struct Task {
+    /// The execution that it was started in.
+    pub(super) execution: ExecutionId,
     status: TaskStatus,
     pub(super) model: Model,
     is_scheduled: bool,
@@ -39,28 +41,34 @@ impl World {
     pub(super) fn deploy(&mut self, process: ProcessId, execution: ExecutionId, deployment: &JobDeployment) {
         let Some(worker) = self.worker(process) else { return };
         let mut held = std::mem::take(&mut worker.held);
+        for task in worker.tasks.values_mut() {
+            if let Model::Sink(sink) = &mut task.model {
+                sink.carry_over(&deployment.checkpoint_dir);
+            }
+        }
         let parallelism = |vertex: u32| deployment.placement[vertex as usize].len() as u32;
-        let max_parallelism = self.scenario.max_parallelism;
+        let (max_parallelism, is_forward) = (self.scenario.max_parallelism, self.scenario.is_forward);
+        let partners = |index: u32, vertex: u32| if is_forward { index..index + 1 } else { 0..parallelism(vertex) };
         for task in &deployment.tasks {
             let (subtask, restore) = (task.subtask, task.restore.as_ref());
             let mut effects = Vec::new();
             let model = if subtask.vertex == SOURCE {
-                Model::Source(Source::new(parallelism(SINK), max_parallelism, restore))
+                Model::Source(Source::new(partners(subtask.index, SINK), max_parallelism, restore))
             } else {
                 let counts = match self.restore(execution, subtask, parallelism(SINK), restore, &mut held) {
                     Ok(Some(counts)) => counts,
                     Ok(None) => return,
                     violation => return self.expect(violation.map(drop)),
                 };
-                let (sources, dir) = (parallelism(SOURCE), &deployment.checkpoint_dir);
+                let (sources, dir) = (partners(subtask.index, SOURCE), &deployment.checkpoint_dir);
                 Model::Sink(Box::new(Sink::new(execution, subtask, sources, dir, counts, restore, &mut effects)))
             };
             if let Some(worker) = self.worker(process) {
-                let task = Task { status: TaskStatus::Deploying, model, is_scheduled: false };
+                let task = Task { execution, status: TaskStatus::Deploying, model, is_scheduled: false };
                 worker.tasks.insert(subtask, task);
             }
             self.homes.insert((execution, subtask), process);
-            self.apply(process, execution, subtask, effects);
+            self.apply(process, subtask, effects);
             self.set_status(process, subtask, TaskStatus::Initializing, None);
             self.after(1, 60, Occurrence::RunTask { worker: process, execution, subtask });
         }
@@ -110,23 +118,38 @@ impl World {
                 ));
             }
         }
-        Ok(Some(Counts::new(range, max_parallelism, entries, checkpoint, self.scenario.keeps_workers)))
+        Ok(Some(Counts::new(
+            range,
+            max_parallelism,
+            entries,
+            checkpoint,
+            (!self.scenario.is_forward, self.scenario.keeps_workers),
+        )))
     }
 
-    /// The worker stops its tasks, and goes back to a checkpoint for another execution.
+    /// The worker stops its tasks, except for some, and goes back to a checkpoint for another execution.
     pub(super) fn leave_generation(
         &mut self,
         process: ProcessId,
         execution: ExecutionId,
         checkpoint: Option<CheckpointId>,
+        carried: &[SubtaskId],
     ) {
         let Some(worker) = self.worker(process) else { return };
         worker.execution = execution;
-        worker.has_failed = false;
+        worker.has_lost_connection = false;
+        worker.failed.clear();
+        worker.requested.retain(|subtask| carried.contains(subtask));
+        worker.leaving = Some(carried.to_vec());
+        let pending = std::mem::take(&mut worker.in_flight);
         if worker.held.checkpoint != checkpoint {
             worker.held = Held { checkpoint, groups: BTreeMap::new() };
         }
-        let tasks = std::mem::take(&mut worker.tasks);
+        let tasks: BTreeMap<SubtaskId, Task> =
+            worker.tasks.extract_if(.., |subtask, _| !carried.contains(subtask)).collect();
+        for pending in pending {
+            self.settle(process, pending, Some(pending) == checkpoint);
+        }
         let mut groups: BTreeMap<KeyGroup, Entries> = BTreeMap::new();
         for task in tasks.into_values().filter(Task::is_alive) {
             if let (Model::Sink(sink), Some(checkpoint)) = (task.model, checkpoint) {
@@ -148,10 +171,37 @@ impl World {
         self.after(least_ms, most_ms, Occurrence::Reregister { worker: process, execution });
     }
 
+    /// A checkpoint is complete, or will never be.
+    pub(super) fn settle(&mut self, process: ProcessId, checkpoint: CheckpointId, is_complete: bool) {
+        self.each_task(process, |task, effects| {
+            if let Model::Sink(sink) = &mut task.model {
+                if is_complete { sink.complete(checkpoint, effects) } else { sink.abort(checkpoint) }
+            }
+        });
+    }
+
+    /// It has gone back, registers, and says how the tasks are that it did not stop.
+    pub(super) fn enter_generation(&mut self, process: ProcessId, execution: ExecutionId) {
+        let Some(worker) = self.worker(process).filter(|worker| worker.execution == execution) else { return };
+        let Some(carried) = worker.leaving.take() else { return };
+        let message = worker.registration(process);
+        let mut messages = vec![message];
+        for subtask in carried {
+            let status = worker.tasks.get(&subtask).map_or(TaskStatus::Failed, |task| task.status);
+            let error = (status == TaskStatus::Failed).then(|| Error::user_code("panicked"));
+            messages.push(Up::TaskStatus { execution, subtask, status, error });
+            if worker.requested.contains(&subtask) {
+                messages.push(Up::RequestSplit { execution, subtask });
+            }
+        }
+        for message in messages {
+            self.say(process, message);
+        }
+    }
+
     /// Does something with every task that lives, and lets all of them go on.
     pub(super) fn each_task(&mut self, process: ProcessId, mut act: impl FnMut(&mut Task, &mut Vec<Effect>)) {
         let Some(worker) = self.worker(process) else { return };
-        let execution = worker.execution;
         let mut all = Vec::new();
         for (&subtask, task) in worker.tasks.iter_mut().filter(|(_, task)| task.is_alive()) {
             let mut effects = Vec::new();
@@ -159,7 +209,7 @@ impl World {
             all.push((subtask, effects));
         }
         for (subtask, effects) in all {
-            self.apply(process, execution, subtask, effects);
+            self.apply(process, subtask, effects);
             self.schedule(process, subtask);
         }
     }
@@ -182,17 +232,17 @@ impl World {
         }
     }
 
-    /// A task panics. Its worker stops the others, and says so unless it has said already that it cannot go on.
+    /// A task panics. Its worker says so, unless another one of its region has failed before.
     pub(super) fn fail_task(&mut self, process: ProcessId, subtask: SubtaskId) {
+        let region = if self.scenario.is_forward { subtask.index } else { 0 };
         let Some(worker) = self.worker(process) else { return };
-        if std::mem::replace(&mut worker.has_failed, true) {
+        if !worker.failed.insert(region) {
             if let Some(task) = worker.tasks.get_mut(&subtask) {
                 task.status = TaskStatus::Failed;
             }
             return;
         }
         self.set_status(process, subtask, TaskStatus::Failed, Some(Error::user_code("panicked")));
-        self.end_tasks(process, TaskStatus::Canceled);
     }
 
     pub(super) fn set_status(
@@ -215,7 +265,8 @@ impl World {
 
     /// A task is restored and open.
     pub(super) fn run_task(&mut self, process: ProcessId, execution: ExecutionId, subtask: SubtaskId) {
-        if self.worker(process).is_some_and(|worker| worker.execution == execution) {
+        let task = self.worker(process).and_then(|worker| worker.tasks.get(&subtask));
+        if task.is_some_and(|task| task.execution == execution) {
             self.set_status(process, subtask, TaskStatus::Running, None);
             self.schedule(process, subtask);
         }
@@ -225,10 +276,10 @@ impl World {
     pub(super) fn schedule(&mut self, process: ProcessId, subtask: SubtaskId) {
         let pace_ms = self.scenario.pace_ms;
         let Some(worker) = self.worker(process) else { return };
-        let execution = worker.execution;
         let task = worker.tasks.get_mut(&subtask);
         if let Some(task) = task.filter(|task| task.is_alive() && !task.is_scheduled) {
             task.is_scheduled = true;
+            let execution = task.execution;
             let least_ms = if subtask.vertex == SOURCE { pace_ms } else { 2 };
             self.after(least_ms, least_ms + 6, Occurrence::StepTask { worker: process, execution, subtask });
         }
@@ -236,7 +287,10 @@ impl World {
 
     pub(super) fn step(&mut self, process: ProcessId, execution: ExecutionId, subtask: SubtaskId) {
         // The task is taken out meanwhile, since it reads from channels that belong to the world.
-        let Some(worker) = self.worker(process).filter(|worker| worker.execution == execution) else { return };
+        let Some(worker) = self.worker(process) else { return };
+        if worker.tasks.get(&subtask).is_none_or(|task| task.execution != execution) {
+            return;
+        }
         let Some(mut task) = worker.tasks.remove(&subtask) else { return };
         task.is_scheduled = false;
         let mut effects = Vec::new();
@@ -255,28 +309,36 @@ impl World {
         if let Some(worker) = self.worker(process) {
             worker.tasks.insert(subtask, task);
         }
-        self.apply(process, execution, subtask, effects);
+        self.apply(process, subtask, effects);
         if has_more {
             self.schedule(process, subtask);
         }
     }
 
-    fn apply(&mut self, process: ProcessId, execution: ExecutionId, subtask: SubtaskId, effects: Vec<Effect>) {
+    fn apply(&mut self, process: ProcessId, subtask: SubtaskId, effects: Vec<Effect>) {
+        let Some(worker) = self.worker(process) else { return };
+        let execution = worker.execution;
+        let Some(started) = worker.tasks.get(&subtask).map(|task| task.execution) else { return };
         for effect in effects {
             match effect {
                 Effect::Push(to, element) => {
-                    let home = self.homes.get(&(execution, to)).copied();
-                    let is_broken = home
-                        .is_some_and(|home| self.broken.contains(&(execution, process.min(home), process.max(home))));
+                    let home = self.homes.get(&(started, to)).copied();
+                    let is_broken =
+                        home.is_some_and(|home| self.broken.contains(&(started, process.min(home), process.max(home))));
                     // What is sent after a connection broke is lost, and so is all that follows.
                     if !is_broken {
-                        self.channels.entry((execution, subtask, to)).or_default().push_back(element);
+                        self.channels.entry((started, subtask, to)).or_default().push_back(element);
                     }
                     if let Some(home) = home {
                         self.schedule(home, to);
                     }
                 }
-                Effect::RequestSplit => self.say(process, Up::RequestSplit { execution, subtask }),
+                Effect::RequestSplit => {
+                    if let Some(worker) = self.worker(process) {
+                        worker.requested.insert(subtask);
+                    }
+                    self.say(process, Up::RequestSplit { execution, subtask });
+                }
                 Effect::Snapshot(checkpoint, snapshot) => {
                     let declines = self.now_ms < self.scenario.calm_ms;
                     let message = if declines && self.random.chance(self.scenario.declines_percent) {
