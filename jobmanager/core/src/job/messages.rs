@@ -92,6 +92,11 @@ impl Job {
                 let assignment = assigner.and_then(|assigner| assigner.request(subtask.index));
                 self.assign(ctx, subtask.vertex, assignment.into_iter().collect());
             }
+            Up::SavepointTaken { subtask, checkpoint, .. } => {
+                if matches!(self.phase, Phase::Active(_)) {
+                    self.coordinator.taken(subtask, checkpoint);
+                }
+            }
             Up::CheckpointAcknowledged { subtask, checkpoint, snapshot, .. } => {
                 if matches!(self.phase, Phase::Active(_)) {
                     let actions = self.coordinator.acknowledge(subtask, checkpoint, snapshot);
