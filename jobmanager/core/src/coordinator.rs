@@ -668,9 +668,7 @@ impl Coordinator {
             (Ok(_), false) => &mut self.view.latest_completed,
         };
         *latest = Some(checkpoint.clone());
-        // By number, whichever ended first.
-        let newer = self.view.history.partition_point(|other| other.id > checkpoint.id);
-        self.view.history.insert(newer, checkpoint);
+        self.view.history.insert(0, checkpoint);
         self.view.history.truncate(HISTORY_MAX);
     }
 }

@@ -294,7 +294,7 @@ fn checkpoints_come_and_go_beside_a_savepoint_that_takes_long() {
     assert_eq!(bed.in_progress(), [3]);
     assert_eq!(bed.complete(3), ["complete 3", "propose drop 2"]);
     let history: Vec<CheckpointId> = bed.coordinator.view().history.iter().map(|checkpoint| checkpoint.id).collect();
-    assert_eq!(history, [3, 2, 1]);
+    assert_eq!(history, [3, 1, 2], "as they ended");
 }
 
 #[test]
