@@ -117,6 +117,17 @@ pub enum Up {
         /// Which connection, and why.
         error: Error,
     },
+    /// A subtask's part of a savepoint has been taken: its barrier has come and gone, and all of it is complete where the
+    /// subtask runs. Making it durable takes longer, but concerns neither the stream nor the state any more, so the next
+    /// checkpoint may begin.
+    SavepointTaken {
+        /// The execution.
+        execution: ExecutionId,
+        /// The subtask.
+        subtask: SubtaskId,
+        /// The savepoint.
+        checkpoint: CheckpointId,
+    },
     /// A subtask's part of a checkpoint is durable.
     CheckpointAcknowledged {
         /// The execution.

@@ -331,6 +331,7 @@ fn execution_of(message: &Up) -> Option<ExecutionId> {
         | Up::SplitsDiscovered { execution, .. }
         | Up::RequestSplit { execution, .. }
         | Up::ConnectionLost { execution, .. }
+        | Up::SavepointTaken { execution, .. }
         | Up::CheckpointAcknowledged { execution, .. }
         | Up::CheckpointDeclined { execution, .. } => Some(*execution),
     }

@@ -1,6 +1,6 @@
 //! The checkpoint coordinator of one job, over all its executions.
 //!
-//! One checkpoint at a time goes through `Acknowledging → Writing → Proposed → committed`:
+//! A checkpoint goes through `Acknowledging → Writing → Proposed → committed`:
 //!
 //! 1. [`Coordinator::tick`] triggers it at all workers, when all tasks run;
 //! 2. all subtasks acknowledge, and the manifest is written;
@@ -8,6 +8,12 @@
 //!
 //! Until it is proposed it can be aborted; from then on it can only become durable, or the leader is
 //! gone. The job never decides what to restore while that is open, see [`Coordinator::is_settled`].
+//!
+//! There is one at a time, with an exception: a savepoint that all subtasks have taken steps [aside](Pending::is_aside), and
+//! while it is made durable, checkpoints come and go. They may be durable before it although it was triggered first. Nothing
+//! depends on that order: recovery, retention and sinks do not lean on a savepoint, and what it found prepared in the sinks is
+//! part of the checkpoint that follows it too. What ends an execution, be it a stop, the final checkpoint or that of a
+//! rescale, has nothing beside it.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -122,7 +128,8 @@ pub(crate) struct Coordinator {
     next_id: CheckpointId,
     completed: CompletedCheckpoints,
     active: Option<Active>,
-    pending: Option<Pending>,
+    /// At most two: a savepoint that has stepped aside, and a checkpoint.
+    pending: Vec<Pending>,
     queue: VecDeque<(Waiter, Wish)>,
     stop: Option<Stop>,
     is_cancelled: bool,
@@ -143,7 +150,7 @@ impl Coordinator {
             settings,
             next_id: 1,
             active: None,
-            pending: None,
+            pending: Vec::new(),
             queue: VecDeque::new(),
             stop: None,
             is_cancelled: false,
@@ -209,7 +216,7 @@ impl Coordinator {
 
     /// Whether [`Self::latest`] is final: no proposal of a later checkpoint is on its way to the log.
     pub(crate) fn is_settled(&self) -> bool {
-        self.pending.as_ref().is_none_or(|pending| pending.stage != Stage::Proposed)
+        self.pending.iter().all(|pending| pending.stage != Stage::Proposed)
     }
 
     /// The number of the checkpoint that is triggered next.
@@ -269,7 +276,7 @@ impl Coordinator {
     /// The rescale was given up: nobody waits for its checkpoint.
     pub(crate) fn forget_rescale(&mut self) {
         self.queue.retain(|(waiter, _)| *waiter != Waiter::Rescale);
-        if let Some(pending) = &mut self.pending {
+        for pending in &mut self.pending {
             pending.waiters.retain(|waiter| *waiter != Waiter::Rescale);
         }
         if let Some(active) = &mut self.active {
@@ -282,7 +289,7 @@ impl Coordinator {
             return Err(Error::system("not all tasks of the job run: try again when it is RUNNING"));
         };
         let is_stopping = self.queue.iter().any(|(_, wish)| wish.is_stop())
-            || self.pending.as_ref().is_some_and(Pending::is_stop)
+            || self.pending.iter().any(Pending::is_stop)
             || active.is_ending;
         if is_stopping {
             return Err(Error::input("the job is already stopping"));
@@ -304,8 +311,9 @@ impl Coordinator {
         splits: &BTreeMap<VertexId, SplitAssigner>,
     ) -> Vec<Action> {
         let mut actions = Vec::new();
-        let late = self.pending.take_if(|pending| pending.stage != Stage::Proposed && now_ms >= pending.deadline_ms);
-        if let Some(pending) = late {
+        let is_late = |pending: &mut Pending| pending.stage != Stage::Proposed && now_ms >= pending.deadline_ms;
+        let late: Vec<Pending> = self.pending.extract_if(.., is_late).collect();
+        for pending in late {
             let reason = format!(
                 "it was not complete after {} ms: {} of {} subtasks acknowledged",
                 self.settings.timeout_ms,
@@ -314,11 +322,40 @@ impl Coordinator {
             );
             self.abort(now_ms, pending, &Error::system(reason), &mut actions);
         }
-        let is_failing = matches!(actions.last(), Some(Action::Fail(_)));
-        if self.pending.is_none() && progress.is_running && !is_failing {
+        let is_failing = actions.iter().any(|action| matches!(action, Action::Fail(_)));
+        if progress.is_running && !is_failing {
             self.trigger_next(now_ms, progress, splits, &mut actions);
         }
         actions
+    }
+
+    /// Whether one more may be triggered: a checkpoint after which the execution goes on, or anything else.
+    fn has_room(&self, is_checkpoint: bool) -> bool {
+        if is_checkpoint { self.pending.iter().all(Pending::is_aside) } else { self.pending.is_empty() }
+    }
+
+    /// When it is time for a checkpoint that nobody asked for, if nothing is in its way.
+    fn next_due(&self, progress: Progress) -> Option<i64> {
+        let active = self.active.as_ref().filter(|active| !active.is_ending && !active.is_rescaling)?;
+        if !progress.is_running || !self.has_room(!progress.is_finishing) {
+            return None;
+        }
+        if progress.is_finishing {
+            return Some(active.final_not_before_ms);
+        }
+        active.next_periodic_ms.map(|next| next.max(active.not_before_ms))
+    }
+
+    /// What is to be triggered now, and who waits for it: the first wish in the queue that may be, or what is due.
+    fn choose(&mut self, now_ms: i64, progress: Progress) -> Option<(Wish, Option<Waiter>)> {
+        let (alone, beside) = (self.has_room(false), self.has_room(true));
+        let may_be_triggered = |(waiter, wish): &(Waiter, Wish)| {
+            alone || (beside && *wish == Wish::Checkpoint && *waiter != Waiter::Rescale)
+        };
+        if let Some(position) = self.queue.iter().position(may_be_triggered) {
+            return self.queue.remove(position).map(|(waiter, wish)| (wish, Some(waiter)));
+        }
+        self.next_due(progress).filter(|due| now_ms >= *due).map(|_| (Wish::Checkpoint, None))
     }
 
     fn trigger_next(
@@ -328,24 +365,19 @@ impl Coordinator {
         splits: &BTreeMap<VertexId, SplitAssigner>,
         actions: &mut Vec<Action>,
     ) {
-        let Some(active) = self.active.as_mut().filter(|active| !active.is_ending && !active.is_rescaling) else {
+        if self.active.as_ref().is_none_or(|active| active.is_ending || active.is_rescaling) {
             return;
-        };
-        let is_due = if progress.is_finishing {
-            now_ms >= active.final_not_before_ms
-        } else {
-            now_ms >= active.not_before_ms && active.next_periodic_ms.is_some_and(|next| now_ms >= next)
-        };
+        }
+        let Some((wish, waiter)) = self.choose(now_ms, progress) else { return };
+        let Some(active) = &mut self.active else { return };
         let id = self.next_id;
         let private = format!("{}/g{}/chk-{id}", self.completed.job_dir(), active.generation);
-        let (kind, location, waiter) = match self.queue.pop_front() {
-            Some((waiter, Wish::Savepoint { location, stop, drain })) => {
-                (CheckpointKind::Savepoint { dir: location.clone(), stop, drain }, location, Some(waiter))
+        let (kind, location) = match wish {
+            Wish::Savepoint { location, stop, drain } => {
+                (CheckpointKind::Savepoint { dir: location.clone(), stop, drain }, location)
             }
-            Some((waiter, Wish::Checkpoint)) => (CheckpointKind::Checkpoint, private, Some(waiter)),
-            None if is_due && progress.is_finishing => (CheckpointKind::Final, private, None),
-            None if is_due => (CheckpointKind::Checkpoint, private, None),
-            None => return,
+            Wish::Checkpoint if waiter.is_none() && progress.is_finishing => (CheckpointKind::Final, private),
+            Wish::Checkpoint => (CheckpointKind::Checkpoint, private),
         };
         if kind == CheckpointKind::Checkpoint {
             active.next_periodic_ms = self.settings.interval_ms.map(|interval| now_ms + interval);
@@ -354,7 +386,7 @@ impl Coordinator {
         let generation = active.generation;
         let mut pending = Pending::new(id, generation, kind.clone(), location, times, &self.graph, splits);
         pending.waiters.extend(waiter);
-        self.pending = Some(pending);
+        self.pending.push(pending);
         self.next_id += 1;
         self.view.triggered += 1;
         actions.push(Action::Broadcast(Down::TriggerCheckpoint {
@@ -369,6 +401,13 @@ impl Coordinator {
         ExecutionId { job: self.job, generation }
     }
 
+    /// A subtask has taken its part of a savepoint. What comes too late or twice changes nothing.
+    pub(crate) fn taken(&mut self, subtask: SubtaskId, id: CheckpointId) {
+        if let Some(pending) = self.pending.iter_mut().find(|pending| pending.id == id) {
+            pending.take(&self.graph, subtask);
+        }
+    }
+
     /// A subtask's part is durable. What comes too late or twice changes nothing.
     pub(crate) fn acknowledge(
         &mut self,
@@ -376,7 +415,7 @@ impl Coordinator {
         id: CheckpointId,
         snapshot: SubtaskSnapshot,
     ) -> Vec<Action> {
-        let Some(pending) = self.pending.as_mut().filter(|pending| pending.id == id) else { return Vec::new() };
+        let Some(pending) = self.pending.iter_mut().find(|pending| pending.id == id) else { return Vec::new() };
         if !pending.acknowledge(&self.graph, subtask, snapshot) {
             return Vec::new();
         }
@@ -388,7 +427,8 @@ impl Coordinator {
     /// A subtask cannot take part.
     pub(crate) fn decline(&mut self, now_ms: i64, task: &str, id: CheckpointId, reason: Error) -> Vec<Action> {
         let mut actions = Vec::new();
-        let declined = self.pending.take_if(|pending| pending.id == id && pending.stage == Stage::Acknowledging);
+        let is_it = |pending: &mut Pending| pending.id == id && pending.stage == Stage::Acknowledging;
+        let declined = self.pending.extract_if(.., is_it).next();
         if let Some(pending) = declined {
             self.abort(now_ms, pending, &reason.context(format!("{task} declined it")), &mut actions);
         }
@@ -404,25 +444,23 @@ impl Coordinator {
         result: Result<CompletedCheckpoint>,
     ) -> Vec<Action> {
         let mut actions = Vec::new();
-        let is_expected = self.pending.as_ref().is_some_and(|pending| {
-            pending.id == id && pending.generation == generation && pending.stage == Stage::Writing
-        });
-        match result {
-            Ok(mut checkpoint) if is_expected => {
-                if let Some(pending) = &mut self.pending {
-                    pending.stage = Stage::Proposed;
-                    checkpoint.ends_job = pending.is_stop();
-                }
+        let is_expected =
+            |pending: &Pending| pending.id == id && pending.generation == generation && pending.stage == Stage::Writing;
+        let position = self.pending.iter().position(is_expected);
+        match (result, position) {
+            (Ok(mut checkpoint), Some(position)) => {
+                let pending = &mut self.pending[position];
+                pending.stage = Stage::Proposed;
+                checkpoint.ends_job = pending.is_stop();
                 let fact = Fact::CheckpointCompleted { job: self.job, checkpoint };
                 actions.push(Action::Command(Command::Propose(fact)));
             }
-            Err(reason) if is_expected => {
-                if let Some(pending) = self.pending.take() {
-                    self.abort(now_ms, pending, &reason.context("writing its manifest"), &mut actions);
-                }
+            (Err(reason), Some(position)) => {
+                let pending = self.pending.remove(position);
+                self.abort(now_ms, pending, &reason.context("writing its manifest"), &mut actions);
             }
             // It was aborted meanwhile. A regular one's folder is already known as garbage.
-            Ok(checkpoint) if checkpoint.is_savepoint => actions.push(delete_folder(checkpoint.location)),
+            (Ok(checkpoint), None) if checkpoint.is_savepoint => actions.push(delete_folder(checkpoint.location)),
             _ => {}
         }
         actions
@@ -431,7 +469,8 @@ impl Coordinator {
     /// A checkpoint is durable: its commit point is behind it.
     pub(crate) fn committed(&mut self, now_ms: i64, checkpoint: CompletedCheckpoint) -> Vec<Action> {
         let mut actions = Vec::new();
-        let proposed = self.pending.take_if(|p| p.id == checkpoint.id && p.stage == Stage::Proposed);
+        let is_it = |pending: &mut Pending| pending.id == checkpoint.id && pending.stage == Stage::Proposed;
+        let proposed = self.pending.extract_if(.., is_it).next();
         self.failures_in_a_row = 0;
         let Some(pending) = proposed else {
             // The leader before this one proposed it.
@@ -442,12 +481,14 @@ impl Coordinator {
         self.view.completed += 1;
         self.remember(now_ms, &pending, Ok(checkpoint.clone()));
         let (generation, is_last, location) = (pending.generation, pending.is_last(), checkpoint.location.clone());
+        let (is_stop, is_for_rescale) = (pending.is_stop(), pending.is_for_rescale());
+        let is_copy = pending.is_savepoint() && !is_stop;
         self.completed.add(checkpoint.clone(), Some(pending.files));
         if let Some(active) = self.active.as_mut().filter(|active| active.generation == generation) {
-            active.not_before_ms = now_ms + self.settings.min_pause_ms;
-            active.is_ending = is_last;
-            active.is_rescaling = pending.waiters.contains(&Waiter::Rescale);
-            if !checkpoint.is_savepoint || checkpoint.ends_job {
+            active.is_ending |= is_last;
+            active.is_rescaling |= is_for_rescale;
+            if !is_copy {
+                active.not_before_ms = now_ms + self.settings.min_pause_ms;
                 actions.push(Action::Broadcast(Down::CheckpointCompleted {
                     execution: self.execution(generation),
                     checkpoint: pending.id,
@@ -458,7 +499,6 @@ impl Coordinator {
                 self.refuse_queue(&Error::input("the job is finishing"), &mut actions);
             }
         }
-        let is_stop = matches!(pending.kind, CheckpointKind::Savepoint { stop: true, .. });
         if !is_stop {
             reply_all(pending.waiters, &Ok(Reply::Completed(location)), &mut actions);
         } else if self.active.is_some() || self.is_cancelled {
@@ -496,7 +536,8 @@ impl Coordinator {
             Suspension::Rescaled => return actions,
         };
         self.is_cancelled |= matches!(suspension, Suspension::Cancelled);
-        if let Some(pending) = self.pending.take_if(|pending| pending.stage != Stage::Proposed) {
+        let given_up: Vec<Pending> = self.pending.extract_if(.., |pending| pending.stage != Stage::Proposed).collect();
+        for pending in given_up {
             self.give_up(now_ms, pending, &reason, &mut actions);
         }
         self.refuse_queue(&reason, &mut actions);
@@ -548,17 +589,8 @@ impl Coordinator {
 
     /// When [`Self::tick`] has something to do, if nothing else happens before.
     pub(crate) fn next_deadline(&self, progress: Progress) -> Option<i64> {
-        if let Some(pending) = &self.pending {
-            return (pending.stage != Stage::Proposed).then_some(pending.deadline_ms);
-        }
-        let active = self.active.as_ref().filter(|active| !active.is_ending && !active.is_rescaling)?;
-        if !progress.is_running {
-            return None;
-        }
-        if progress.is_finishing {
-            return Some(active.final_not_before_ms);
-        }
-        active.next_periodic_ms.map(|next| next.max(active.not_before_ms))
+        let open = self.pending.iter().filter(|pending| pending.stage != Stage::Proposed);
+        open.map(|pending| pending.deadline_ms).chain(self.next_due(progress)).min()
     }
 
     /// What can be seen.
@@ -578,18 +610,21 @@ impl Coordinator {
         let name = if pending.is_savepoint() { "savepoint" } else { "checkpoint" };
         let error = reason.clone().context(format!("{name} {} failed", pending.id));
         let is_stop = pending.is_stop();
-        let counts = !pending.is_savepoint() && !pending.waiters.contains(&Waiter::Rescale);
+        let is_savepoint = pending.is_savepoint();
+        let counts = !is_savepoint && !pending.is_for_rescale();
         actions.push(Action::Broadcast(Down::CheckpointAborted {
             execution: self.execution(pending.generation),
             checkpoint: pending.id,
         }));
-        if pending.is_savepoint() && !is_stop {
+        if is_savepoint && !is_stop {
             // The execution may run on for long. What subtasks write after this goes at its end.
             actions.push(delete_folder(pending.location.clone()));
         }
         self.give_up(now_ms, pending, &error, actions);
         if let Some(active) = &mut self.active {
-            active.not_before_ms = now_ms + self.settings.min_pause_ms;
+            if !is_savepoint {
+                active.not_before_ms = now_ms + self.settings.min_pause_ms;
+            }
             active.final_not_before_ms = now_ms + RETRY_PAUSE_MS;
         }
         if is_stop {

@@ -31,7 +31,7 @@ pub(crate) enum Waiter {
     Rescale,
 }
 
-/// The checkpoint that is being taken.
+/// A checkpoint that is being taken.
 #[derive(Clone, Debug)]
 pub(crate) struct Pending {
     pub(crate) id: CheckpointId,
@@ -51,6 +51,8 @@ pub(crate) struct Pending {
     /// Bytes that were in flight, and are part of it.
     pub(crate) persisted_bytes: u64,
     pub(crate) subtasks: u32,
+    /// Which have taken their part, durable or not.
+    taken: BTreeSet<SubtaskId>,
     acknowledged: BTreeMap<SubtaskId, SubtaskSnapshot>,
     acknowledged_count: u32,
     splits: BTreeMap<VertexId, (Vec<Vec<u8>>, bool)>,
@@ -81,6 +83,7 @@ impl Pending {
             alignment_micros_max: 0,
             persisted_bytes: 0,
             subtasks: graph.vertices.iter().map(|vertex| vertex.parallelism).sum(),
+            taken: BTreeSet::new(),
             acknowledged: BTreeMap::new(),
             acknowledged_count: 0,
             splits: splits.iter().map(|(&vertex, assigner)| (vertex, assigner.snapshot())).collect(),
@@ -102,21 +105,49 @@ impl Pending {
         self.is_stop() || self.kind == CheckpointKind::Final
     }
 
+    /// Whether nothing is left of it in the stream, nor in the state of any subtask, and nothing depends on it: a checkpoint
+    /// can be taken beside it.
+    ///
+    /// Barriers of two checkpoints are never on their way at the same time, so they need not be told apart where they wait
+    /// for each other or overtake; and frozen state is never in the way of the next freeze. What is left, the conversion to
+    /// tables and the upload, is what takes a savepoint minutes: writing frozen state to memory takes seconds, between
+    /// records.
+    pub(crate) fn is_aside(&self) -> bool {
+        self.is_savepoint() && !self.is_stop() && self.taken.len() == self.subtasks as usize
+    }
+
+    /// Whether the next execution begins with it.
+    pub(crate) fn is_for_rescale(&self) -> bool {
+        self.waiters.contains(&Waiter::Rescale)
+    }
+
     /// How many subtasks have acknowledged.
     pub(crate) fn acknowledged(&self) -> u32 {
         self.acknowledged_count
     }
 
+    fn has_subtask(graph: &JobGraph, subtask: SubtaskId) -> bool {
+        graph.vertices.get(subtask.vertex as usize).is_some_and(|vertex| subtask.index < vertex.parallelism)
+    }
+
+    /// A subtask has taken its part.
+    pub(crate) fn take(&mut self, graph: &JobGraph, subtask: SubtaskId) {
+        if Self::has_subtask(graph, subtask) {
+            self.taken.insert(subtask);
+        }
+    }
+
     /// A subtask's part is durable. Returns whether it was the last one that was missing; says nothing new
     /// when it repeats itself, or is none of the graph's.
     pub(crate) fn acknowledge(&mut self, graph: &JobGraph, subtask: SubtaskId, snapshot: SubtaskSnapshot) -> bool {
-        let exists = graph.vertices.get(subtask.vertex as usize).is_some_and(|v| subtask.index < v.parallelism);
+        let exists = Self::has_subtask(graph, subtask);
         if self.stage != Stage::Acknowledging || !exists || self.acknowledged.contains_key(&subtask) {
             return false;
         }
         self.sync_micros_max = self.sync_micros_max.max(snapshot.sync_micros);
         self.alignment_micros_max = self.alignment_micros_max.max(snapshot.alignment_micros);
         self.persisted_bytes += snapshot.channel_state.as_ref().map_or(0, |channels| channels.file.bytes);
+        self.taken.insert(subtask);
         self.acknowledged.insert(subtask, snapshot);
         self.acknowledged_count += 1;
         self.acknowledged_count == self.subtasks

@@ -99,6 +99,7 @@ fn ups() -> Vec<Up> {
         Up::CheckpointAcknowledged { execution: EXECUTION, subtask: SUBTASK, checkpoint: 9, snapshot },
         Up::CheckpointDeclined { execution: EXECUTION, subtask: SUBTASK, checkpoint: 9, reason: Error::system("full") },
         Up::ConnectionLost { execution: EXECUTION, error: Error::system("reset") },
+        Up::SavepointTaken { execution: EXECUTION, subtask: SUBTASK, checkpoint: 9 },
     ]
 }
 
@@ -152,6 +153,7 @@ fn up_number(up: &Up) -> u32 {
         Up::CheckpointAcknowledged { .. } => 7,
         Up::CheckpointDeclined { .. } => 8,
         Up::ConnectionLost { .. } => 9,
+        Up::SavepointTaken { .. } => 10,
     }
 }
 
@@ -176,7 +178,7 @@ fn down_number(down: &Down) -> u32 {
 
 #[test]
 fn every_message_arrives_as_it_was_sent() {
-    assert_eq!(ups().iter().map(up_number).collect::<BTreeSet<_>>(), (0..10).collect());
+    assert_eq!(ups().iter().map(up_number).collect::<BTreeSet<_>>(), (0..11).collect());
     assert_eq!(downs().iter().map(down_number).collect::<BTreeSet<_>>(), (0..13).collect());
     ups().into_iter().for_each(round_trip::<Up, wire::UpMessage>);
     downs().into_iter().for_each(round_trip::<Down, wire::DownMessage>);

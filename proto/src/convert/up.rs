@@ -53,6 +53,11 @@ impl TryFrom<Up> for wire::UpMessage {
                 execution: Some(execution.into()),
                 error: Some(error.into()),
             }),
+            Up::SavepointTaken { execution, subtask, checkpoint } => Kind::SavepointTaken(wire::SavepointTaken {
+                execution: Some(execution.into()),
+                subtask: Some(subtask.into()),
+                checkpoint,
+            }),
             Up::CheckpointAcknowledged { execution, subtask, checkpoint, snapshot } => {
                 Kind::CheckpointAcknowledged(wire::CheckpointAcknowledged {
                     execution: Some(execution.into()),
@@ -116,6 +121,11 @@ impl TryFrom<wire::UpMessage> for Up {
             Kind::ConnectionLost(lost) => Up::ConnectionLost {
                 execution: execution(lost.execution)?,
                 error: Error::try_from(required(lost.error, "error")?)?,
+            },
+            Kind::SavepointTaken(taken) => Up::SavepointTaken {
+                execution: execution(taken.execution)?,
+                subtask: subtask(taken.subtask)?,
+                checkpoint: taken.checkpoint,
             },
             Kind::CheckpointAcknowledged(acknowledged) => Up::CheckpointAcknowledged {
                 execution: execution(acknowledged.execution)?,

@@ -154,7 +154,8 @@ impl Queue {
         self.elements.lock().closed.clone()
     }
 
-    /// A barrier of an earlier checkpoint that still stands in front makes way: that checkpoint was given up.
+    /// A barrier of an earlier checkpoint that still stands in front makes way: that checkpoint was given up. Barriers of two
+    /// that were not are never on their way together.
     fn put_in_front(&self, elements: &mut Elements, barrier: Barrier, overtaken: u32) {
         match &elements.overtaking {
             Some((other, _)) if other.checkpoint >= barrier.checkpoint => return,

@@ -56,7 +56,7 @@ impl TaskSnapshot {
 
     /// Whether it holds everything.
     pub fn is_full(&self) -> bool {
-        self.freeze.mode == SnapshotMode::Full
+        self.freeze.mode != SnapshotMode::Incremental
     }
 
     /// Adds operator state, one element a value.

@@ -168,7 +168,8 @@ impl Aligner {
         }
         let begins = checkpoint > self.current;
         if begins {
-            // A later checkpoint gives up the one under way: the coordinator has aborted it.
+            // A later checkpoint gives up the one under way. The coordinator has aborted it: it triggers none before all
+            // subtasks have taken the one before.
             self.finish();
             self.channels.iter_mut().for_each(|channel| channel.has_delivered = false);
             self.current = checkpoint;

@@ -55,7 +55,7 @@ pub enum Step {
 /// Where checkpoints of keyed state build on each other.
 struct Chain {
     files: Vec<FileHandle>,
-    /// The last checkpoint that was snapshotted, and its files once they are written.
+    /// The last checkpoint that was snapshotted, and its files once they are written. Savepoints are none.
     last: CheckpointId,
     pending: Option<(CheckpointId, Vec<FileHandle>)>,
     /// Whether the next snapshot must be whole. Changes count from the last snapshot, so one can build only on that,
@@ -411,9 +411,15 @@ impl Subtask {
     fn barrier(&mut self, barrier: Barrier, alignment: Duration, is_unaligned: bool) -> Result<()> {
         self.finish_last()?;
         let began = flott_env::monotonic();
-        let is_savepoint = matches!(barrier.kind, CheckpointKind::Savepoint { .. });
-        let needs_base = is_savepoint || self.chain.needs_base || !self.chain.is_incremental || self.chain.is_long();
-        let mode = if needs_base { SnapshotMode::Full } else { SnapshotMode::Incremental };
+        let mode = match barrier.kind {
+            // It belongs to the user: nothing may build on it, and nobody goes back to it. So it leaves no trace, and the
+            // next checkpoint is as small as if it had not been.
+            CheckpointKind::Savepoint { stop: false, .. } => SnapshotMode::Detached,
+            // The last one of the job is what it goes back to should it fail before it has stopped.
+            CheckpointKind::Savepoint { stop: true, .. } => SnapshotMode::Full,
+            CheckpointKind::Checkpoint | CheckpointKind::Final if self.chain.can_grow() => SnapshotMode::Incremental,
+            CheckpointKind::Checkpoint | CheckpointKind::Final => SnapshotMode::Full,
+        };
         let freeze = Freeze { checkpoint: barrier.checkpoint, mode, is_rewindable: self.is_rewindable };
         let mut task = TaskSnapshot::new(freeze);
         if let Some(folder) = self.cx.state.directory() {
@@ -424,8 +430,10 @@ impl Subtask {
         task.overtakes = is_unaligned || due <= flott_env::now_ms();
         let may_be_late = !task.overtakes && due < Timestamp::MAX;
         self.late_barrier = may_be_late.then_some((barrier.checkpoint, due));
-        self.chain.last = barrier.checkpoint;
-        self.chain.needs_base = true;
+        if mode != SnapshotMode::Detached {
+            self.chain.last = barrier.checkpoint;
+            self.chain.needs_base = true;
+        }
         if let CheckpointKind::Savepoint { stop: true, .. } = barrier.kind {
             // The restored job begins here: nothing may come out behind this barrier.
             self.is_stopped = true;
@@ -520,7 +528,9 @@ impl Subtask {
 
     /// The files of a checkpoint have been written. Later ones build on them once it is complete.
     pub fn uploaded(&mut self, checkpoint: CheckpointId, files: Vec<FileHandle>, runs: Vec<(RunKey, FileHandle)>) {
-        self.chain.pending = Some((checkpoint, files));
+        if checkpoint == self.chain.last {
+            self.chain.pending = Some((checkpoint, files));
+        }
         if checkpoint == self.runs.last {
             self.runs.pending = Some((checkpoint, runs));
         }
@@ -528,15 +538,8 @@ impl Subtask {
 
     /// The checkpoint is durable.
     pub fn completed(&mut self, checkpoint: CheckpointId, is_savepoint: bool, is_last: bool) -> Result<()> {
-        match self.chain.pending.take() {
-            // A savepoint belongs to the user, so nothing may build on it.
-            Some((pending, files)) if pending == checkpoint && checkpoint == self.chain.last && !is_savepoint => {
-                self.chain.files = files;
-                self.chain.needs_base = false;
-            }
-            _ => self.chain.needs_base = true,
-        }
         if !is_savepoint {
+            self.chain.completed(checkpoint);
             self.runs.completed(checkpoint);
         }
         self.control(Control::Commit(checkpoint))?;
@@ -547,15 +550,29 @@ impl Subtask {
         Ok(())
     }
 
-    /// The checkpoint will not complete: what changed since the last one must not be forgotten.
+    /// The checkpoint will not complete. If it has been snapshotted, what had changed until then is in no other, so the next
+    /// one still has to be whole.
     pub fn aborted(&mut self, checkpoint: CheckpointId) {
-        self.chain.pending = None;
-        self.chain.needs_base = true;
+        self.chain.pending.take_if(|(pending, _)| *pending == checkpoint);
         self.runs.pending.take_if(|(pending, _)| *pending == checkpoint);
     }
 }
 
 impl Chain {
+    /// Whether the next snapshot may be of what has changed.
+    fn can_grow(&self) -> bool {
+        self.is_incremental && !self.needs_base && !self.is_long()
+    }
+
+    /// A checkpoint is complete: the next one may build on it, if nothing was snapshotted since but savepoints.
+    fn completed(&mut self, checkpoint: CheckpointId) {
+        if let Some((_, files)) = self.pending.take_if(|(pending, _)| *pending == checkpoint && checkpoint == self.last)
+        {
+            self.files = files;
+            self.needs_base = false;
+        }
+    }
+
     /// Whether the changes have outgrown what they change, so that a new base is cheaper.
     fn is_long(&self) -> bool {
         let Some((base, changes)) = self.files.split_first() else { return false };

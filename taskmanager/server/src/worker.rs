@@ -427,6 +427,10 @@ impl Worker {
                 self.tell(Up::RequestSplit { execution: self.execution, subtask }).await
             }
             Event::Slot(_, SlotEvent::Report(subtask, Report::Snapshot(snapshot))) => {
+                if snapshot.savepoint_dir.is_some() {
+                    let (execution, checkpoint) = (self.execution, snapshot.checkpoint);
+                    self.tell(Up::SavepointTaken { execution, subtask, checkpoint }).await?;
+                }
                 let (store, events, program) = (self.store.clone(), self.events.clone(), Arc::clone(&self.program));
                 let (checkpoint, dir) = (snapshot.checkpoint, self.checkpoint_dir.clone());
                 flott_env::spawn(async move {

@@ -39,8 +39,11 @@ const MAGIC: &[u8; 8] = b"FLOTTST1";
 pub enum SnapshotMode {
     /// Everything; later changes build on it.
     Full,
-    /// What changed since the last snapshot.
+    /// What changed since the last snapshot that was not detached.
     Incremental,
+    /// Everything, and the state keeps no trace of it: what is noted for the next snapshot and for the way back to the last
+    /// one stays as it is.
+    Detached,
 }
 
 /// What a snapshot is taken for.
@@ -50,7 +53,8 @@ pub struct Freeze {
     pub checkpoint: CheckpointId,
     /// How much it holds.
     pub mode: SnapshotMode,
-    /// Whether what changes from here on is remembered, so that the state can be taken back to this point.
+    /// Whether what changes from here on is remembered, so that the state can be taken back to this point. Not to that of a
+    /// detached snapshot, whatever this says.
     pub is_rewindable: bool,
 }
 

@@ -1,9 +1,11 @@
 //! A table of keyed state that knows what changed since the last checkpoint, and how to go back to it.
 //!
 //! Invariants:
-//! - `entry.epoch() == table.epoch` exactly if the entry was written since the last freeze; it is then in its
-//!   group's `dirty` list, unless the group is not tracked. So only the *first* change of an entry in an epoch is
-//!   anybody's concern: all others are plain writes to memory.
+//! - `entry.epoch() == table.epoch` exactly if the entry was written since the last freeze. So only the *first* change of
+//!   an entry in an epoch is anybody's concern: all others are plain writes to memory.
+//! - Changes are counted from the last freeze that was not detached; the epoch that it began is `since` of each group.
+//!   `entry.epoch() >= since` exactly if the entry was written since then. It is in its group's `dirty` list then, unless
+//!   the group is not tracked, and in its undo log, unless it is new: further changes add nothing to either.
 //! - While a group is frozen, its entries with an older epoch still have the value that they had at the
 //!   freeze. Whoever changes or removes such an entry writes it to the group's `written` first, unless it is
 //!   marked as written already.
@@ -198,11 +200,7 @@ impl<K: Data + Eq, N: Namespace, V: Data> KeyedTable<K, N, V> {
     fn end_epoch(&mut self) {
         if self.epoch + 1 == CLEAN {
             for (table, changes) in self.tables.iter_mut().zip(&mut self.changes) {
-                changes.undo.give_up();
-                for entry in table.iter_mut() {
-                    let number = u32::from(entry.epoch() == self.epoch);
-                    entry.epoch = (entry.epoch & (PERSISTED | WRITTEN | CLEAN)) | number;
-                }
+                changes.begin_anew(table, self.epoch);
             }
             self.epoch = 1;
         }

@@ -52,16 +52,21 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (key.clone(), namespace.clone()).prop_map(|(k, n)| Step::Get(k, n)),
         2 => (key, namespace, any::<u32>()).prop_map(|(k, n, v)| Step::Put(k, n, v)),
         4 => (1_usize..20).prop_map(Step::Maintain),
-        2 => prop_oneof![Just(SnapshotMode::Full), Just(SnapshotMode::Incremental)].prop_map(Step::Freeze),
+        2 => mode().prop_map(Step::Freeze),
         4 => (1_usize..6).prop_map(Step::Drain),
     ]
+}
+
+fn mode() -> impl Strategy<Value = SnapshotMode> {
+    prop_oneof![Just(SnapshotMode::Full), Just(SnapshotMode::Incremental), Just(SnapshotMode::Detached)]
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(192))]
 
     /// Whatever happens between a freeze and its last drain, the snapshot holds the state at the
-    /// freeze, and a base with all its changes, or its files, restore it. A base has each entry once.
+    /// freeze, and a base with all its changes, or its files, restore it. A base has each entry once. A detached
+    /// snapshot is whole, and no part of that.
     #[test]
     fn a_snapshot_is_the_state_at_its_freeze(kind in kind(), steps in prop::collection::vec(step(), 1..400)) {
         let bed = Bed::new(kind);
@@ -74,12 +79,16 @@ proptest! {
             if let Some((mode, mut writer, expected)) = pending.take() {
                 while !table.drain(3, &mut writer).unwrap() {}
                 let part = Part::of(writer);
-                if mode == SnapshotMode::Full || part.runs.is_some() {
+                if mode != SnapshotMode::Incremental || part.runs.is_some() {
                     assert_eq!(part.entries(), expected.len() as u64);
                 }
-                files.push(part);
                 let mut restored: Vec<Table> = bed.tables(1, 8);
-                restore(files, &mut restored, &BTreeSet::new());
+                if mode == SnapshotMode::Detached {
+                    restore(&[part], &mut restored, &BTreeSet::new());
+                } else {
+                    files.push(part);
+                    restore(files, &mut restored, &BTreeSet::new());
+                }
                 assert_eq!(content(&restored[0]), expected);
             }
         };
@@ -141,6 +150,88 @@ proptest! {
         finish(&mut table, &mut pending, &mut files);
         prop_assert_eq!(content(&table), model);
     }
+
+    /// Of a table of which detached snapshots are taken, all others have the same bytes as without them, and it goes back
+    /// to the same checkpoints.
+    #[test]
+    fn a_detached_snapshot_leaves_no_trace(steps in prop::collection::vec(step(), 1..400), back in 0..2_u64) {
+        let (mut table, mut plain) = (table(), table());
+        let (mut writers, mut detached) = (None, None);
+        let mut checkpoint = 0;
+        for step in steps {
+            match step {
+                Step::Insert(key, namespace, value) | Step::Put(key, namespace, value) => {
+                    for table in [&mut table, &mut plain] {
+                        table.insert(stable_hash(&key), &key, namespace, value);
+                    }
+                }
+                Step::Remove(key, namespace) | Step::TakeByHash(key, namespace) => {
+                    for table in [&mut table, &mut plain] {
+                        table.remove(stable_hash(&key), &key, &namespace);
+                    }
+                }
+                Step::TakeAll => {
+                    for table in [&mut table, &mut plain] {
+                        table.take_all(|_, _, _| Ok(())).unwrap();
+                    }
+                }
+                Step::Freeze(SnapshotMode::Detached) => {
+                    drain_both(&mut table, &mut plain, &mut writers, usize::MAX);
+                    drain_detached(&mut table, &mut detached, usize::MAX);
+                    table.freeze(freeze(SnapshotMode::Detached));
+                    detached = Some((SnapshotWriter::default(), table.len()));
+                }
+                Step::Freeze(mode) => {
+                    drain_both(&mut table, &mut plain, &mut writers, usize::MAX);
+                    drain_detached(&mut table, &mut detached, usize::MAX);
+                    checkpoint += 1;
+                    for table in [&mut table, &mut plain] {
+                        table.freeze(Freeze { checkpoint, mode, is_rewindable: true });
+                    }
+                    writers = Some((SnapshotWriter::default(), SnapshotWriter::default()));
+                }
+                Step::Drain(entries_max) => {
+                    drain_both(&mut table, &mut plain, &mut writers, entries_max);
+                    drain_detached(&mut table, &mut detached, entries_max);
+                }
+                Step::Get(..) | Step::Maintain(_) => {}
+            }
+        }
+        prop_assert_eq!(content(&table), content(&plain));
+        let mut gone_back = [&mut table, &mut plain].map(|table| {
+            let released = table.release(checkpoint.saturating_sub(back));
+            let groups: Vec<KeyGroup> = released.iter().map(|(group, _)| *group).collect();
+            let mut adopter: Table = KeyedTable::new("t", range_of(1, 0, 8), 8);
+            released.into_iter().for_each(|(group, entries)| adopter.adopt(group, entries).unwrap());
+            (groups, content(&adopter))
+        });
+        let [with, without] = &mut gone_back;
+        prop_assert_eq!(with, without);
+    }
+}
+
+/// Drains the snapshot that both tables have under way, which is the same.
+fn drain_both(
+    table: &mut Table,
+    plain: &mut Table,
+    writers: &mut Option<(SnapshotWriter, SnapshotWriter)>,
+    entries_max: usize,
+) {
+    let Some((writer, plain_writer)) = writers else { return };
+    let is_done = table.drain(entries_max, writer).unwrap();
+    assert_eq!(is_done, plain.drain(entries_max, plain_writer).unwrap());
+    if is_done && let Some((writer, plain_writer)) = writers.take() {
+        assert_eq!(writer.into_bytes(), plain_writer.into_bytes());
+    }
+}
+
+fn drain_detached(table: &mut Table, detached: &mut Option<(SnapshotWriter, usize)>, entries_max: usize) {
+    let Some((writer, _)) = detached else { return };
+    if table.drain(entries_max, writer).unwrap()
+        && let Some((writer, entries)) = detached.take()
+    {
+        assert_eq!(Part::of(writer).entries(), entries as u64);
+    }
 }
 
 #[test]
@@ -161,6 +252,15 @@ fn an_incremental_snapshot_grows_with_the_change_only() {
     let change = snapshot(&mut table);
     assert!(change < full / 20, "{change} bytes of {full}");
     assert_eq!(snapshot(&mut table), 8);
+
+    // What changed before a savepoint and after it, or both, is in the next checkpoint, once.
+    (0..60).for_each(|key| set(&mut table, key, 2));
+    table.freeze(freeze(SnapshotMode::Detached));
+    (40..100).for_each(|key| set(&mut table, key, 2));
+    let mut writer = SnapshotWriter::default();
+    while !table.drain(1000, &mut writer).unwrap() {}
+    assert_eq!(writer.into_bytes().len(), full);
+    assert_eq!(snapshot(&mut table), change);
 }
 
 /// A key group of any size takes no longer than its share, and what happens to its entries meanwhile, also

@@ -24,9 +24,11 @@ pub(crate) struct JobFacts {
     has_claim: bool,
     /// Those that are retained.
     pub(crate) checkpoints: BTreeMap<CheckpointId, CompletedCheckpoint>,
-    /// The last one that each generation completed.
+    /// The one with the highest number that each generation completed.
     completed: BTreeMap<Generation, CheckpointId>,
+    /// The last one that was no savepoint on which nothing depends, and the last one that was.
     last: CheckpointId,
+    last_savepoint: CheckpointId,
     /// The one to recover from.
     pub(crate) latest: Option<CompletedCheckpoint>,
     /// Whether another job has claimed one of its checkpoints and dropped it since. The others may have shared its files.
@@ -145,16 +147,25 @@ impl Oracle {
 
     fn completed(&mut self, job: JobId, checkpoint: &CompletedCheckpoint) -> Result<(), Violation> {
         let facts = self.running(job)?;
-        if checkpoint.generation != facts.generation || checkpoint.id <= facts.last {
+        // A savepoint may take longer than checkpoints that were triggered after it, but what ends a job follows all.
+        let is_aside = checkpoint.is_savepoint && !checkpoint.ends_job;
+        let before = match (is_aside, checkpoint.ends_job) {
+            (true, _) => facts.last_savepoint,
+            (false, true) => facts.last.max(facts.last_savepoint),
+            (false, false) => facts.last,
+        };
+        if checkpoint.generation != facts.generation || checkpoint.id <= before {
             return Err(format!(
-                "checkpoint {} of generation {} became durable after checkpoint {}, in generation {}",
-                checkpoint.id, checkpoint.generation, facts.last, facts.generation
+                "checkpoint {} of generation {} became durable after checkpoint {before}, in generation {}",
+                checkpoint.id, checkpoint.generation, facts.generation
             ));
         }
-        facts.last = checkpoint.id;
+        let last = if is_aside { &mut facts.last_savepoint } else { &mut facts.last };
+        *last = checkpoint.id;
         facts.checkpoints.insert(checkpoint.id, checkpoint.clone());
-        facts.completed.insert(checkpoint.generation, checkpoint.id);
-        if !checkpoint.is_savepoint || checkpoint.ends_job {
+        let completed = facts.completed.entry(checkpoint.generation).or_default();
+        *completed = checkpoint.id.max(*completed);
+        if !is_aside {
             facts.latest = Some(checkpoint.clone());
         }
         match self.locations.insert(checkpoint.location.clone(), (job, checkpoint.id)) {

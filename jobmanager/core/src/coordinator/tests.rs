@@ -66,6 +66,15 @@ impl Bed {
         self.show(actions)
     }
 
+    /// All subtasks have taken the savepoint.
+    fn take(&mut self, id: CheckpointId) {
+        SUBTASKS.into_iter().for_each(|subtask| self.coordinator.taken(subtask, id));
+    }
+
+    fn in_progress(&self) -> Vec<CheckpointId> {
+        self.coordinator.view().in_progress.iter().map(|pending| pending.id).collect()
+    }
+
     fn written(&mut self) -> Vec<String> {
         let description = describe(self.written.as_ref().unwrap());
         let (generation, id) = (description.generation, description.id);
@@ -263,6 +272,150 @@ fn a_savepoint_waits_for_the_checkpoint_before_it() {
 }
 
 #[test]
+fn checkpoints_come_and_go_beside_a_savepoint_that_takes_long() {
+    let mut bed = Bed::every_second();
+    bed.savepoint(7, false);
+    assert_eq!(bed.tick(0, RUNNING), ["trigger 1 savepoint s3://s/7 stop false"]);
+    SUBTASKS[..2].iter().for_each(|subtask| bed.coordinator.taken(*subtask, 1));
+    bed.coordinator.taken(SubtaskId { vertex: 1, index: 9 }, 1);
+    assert!(bed.tick(1000, RUNNING).is_empty(), "a subtask is still writing what it has frozen");
+    assert_eq!(bed.coordinator.next_deadline(RUNNING), Some(600_000));
+    bed.take(1);
+    assert_eq!(bed.coordinator.next_deadline(RUNNING), Some(1000));
+    assert_eq!(bed.tick(1000, RUNNING), ["trigger 2"]);
+    assert!(bed.tick(3000, RUNNING).is_empty(), "one checkpoint at a time");
+    assert_eq!(bed.in_progress(), [1, 2]);
+    assert_eq!(bed.complete(2), ["complete 2"]);
+
+    // The savepoint is complete while the next checkpoint is under way, which is none the worse.
+    assert_eq!(bed.tick(3000, RUNNING), ["trigger 3"]);
+    assert_eq!(bed.complete(1), ["reply 7 completed s3://s/7"], "sinks commit nothing with it");
+    assert_eq!(bed.coordinator.latest().map(|latest| latest.id), Some(2));
+    assert_eq!(bed.in_progress(), [3]);
+    assert_eq!(bed.complete(3), ["complete 3", "propose drop 2"]);
+    let history: Vec<CheckpointId> = bed.coordinator.view().history.iter().map(|checkpoint| checkpoint.id).collect();
+    assert_eq!(history, [3, 1, 2], "as they ended");
+}
+
+#[test]
+fn both_may_be_on_their_way_to_the_log_in_either_order() {
+    for savepoint_first in [true, false] {
+        let mut bed = Bed::every_second();
+        bed.savepoint(7, false);
+        bed.tick(0, RUNNING);
+        bed.take(1);
+        bed.tick(1000, RUNNING);
+        let mut proposed = Vec::new();
+        for id in if savepoint_first { [1, 2] } else { [2, 1] } {
+            bed.acknowledge(id);
+            assert_eq!(bed.written(), [format!("propose checkpoint {id}")]);
+            proposed.extend(bed.proposed.take());
+        }
+        for checkpoint in proposed {
+            assert!(!bed.coordinator.is_settled());
+            let line = if checkpoint.is_savepoint { "reply 7 completed s3://s/7" } else { "complete 2" };
+            bed.proposed = Some(checkpoint);
+            assert_eq!(bed.committed(), [line]);
+        }
+        assert!(bed.coordinator.is_settled());
+        assert_eq!(bed.coordinator.latest().map(|latest| latest.id), Some(2));
+    }
+}
+
+#[test]
+fn what_becomes_of_one_does_not_concern_the_other() {
+    let settings = [
+        ("execution.checkpointing.interval", "1 s"),
+        ("execution.checkpointing.min-pause", "2 s"),
+        ("execution.checkpointing.timeout", "5 s"),
+        ("execution.checkpointing.tolerable-failed-checkpoints", "1"),
+    ];
+    let mut bed = Bed::new(&settings);
+    bed.savepoint(7, false);
+    bed.tick(0, RUNNING);
+    bed.take(1);
+    assert_eq!(bed.tick(1000, RUNNING), ["trigger 2"]);
+    let actions = bed.coordinator.decline(1500, "Sink (1/1)", 2, Error::system("disk full"));
+    assert_eq!(bed.show(actions), ["abort 2"]);
+    assert_eq!(bed.in_progress(), [1]);
+    assert_eq!(bed.tick(3500, RUNNING), ["trigger 3"], "the pause after a checkpoint");
+
+    let lines = bed.tick(5000, RUNNING);
+    assert_eq!(lines[..2], ["abort 1", r#"delete [] ["s3://s/7"]"#]);
+    assert_eq!(bed.in_progress(), [3]);
+    assert_eq!(bed.complete(3), ["complete 3", r#"delete [] ["s3://c/JOB/g1/chk-2"]"#]);
+
+    // A savepoint has no pause after it.
+    bed.savepoint(8, false);
+    bed.tick(5000, RUNNING);
+    bed.take(4);
+    assert_eq!(bed.tick(7000, RUNNING), ["trigger 5"]);
+    bed.complete(5);
+    bed.now_ms = 8999;
+    bed.complete(4);
+    assert_eq!(bed.tick(9000, RUNNING), ["trigger 6"]);
+
+    // A failure of the execution is the end of both, and an answer to everybody.
+    bed.savepoint(9, false);
+    bed.complete(6);
+    bed.tick(9000, RUNNING);
+    bed.take(7);
+    bed.coordinator.request(10, Wish::Checkpoint).unwrap();
+    assert_eq!(bed.tick(9000, RUNNING), ["trigger 8"], "a checkpoint that a client wants need not wait either");
+    assert_eq!(bed.fail(), ["reply 9 error: the job failed: boom", "reply 10 error: the job failed: boom"]);
+    assert!(bed.in_progress().is_empty());
+}
+
+#[test]
+fn what_ends_an_execution_has_nothing_beside_it() {
+    let beside_a_savepoint = || {
+        let mut bed = Bed::every_second();
+        bed.savepoint(7, false);
+        bed.tick(0, RUNNING);
+        bed.take(1);
+        assert_eq!(bed.tick(1000, RUNNING), ["trigger 2"]);
+        bed
+    };
+    let mut bed = beside_a_savepoint();
+    bed.savepoint(8, false);
+    bed.savepoint(9, true);
+    bed.complete(2);
+    // What waits for the savepoint does not keep checkpoints from being taken meanwhile.
+    assert_eq!(bed.tick(2000, RUNNING), ["trigger 3"]);
+    bed.complete(1);
+    assert!(bed.tick(2000, RUNNING).is_empty());
+    bed.complete(3);
+    assert_eq!(bed.tick(3000, RUNNING), ["trigger 4 savepoint s3://s/8 stop false"]);
+    bed.take(4);
+    bed.complete(4);
+    assert_eq!(bed.tick(4000, RUNNING), ["trigger 5 savepoint s3://s/9 stop true"]);
+    bed.take(5);
+    assert!(bed.tick(9000, RUNNING).is_empty());
+
+    let mut bed = beside_a_savepoint();
+    bed.coordinator.request_for_rescale().unwrap();
+    bed.complete(2);
+    assert_eq!(
+        bed.tick(2000, RUNNING),
+        ["trigger 3"],
+        "not that of the rescale, which would be the end of the savepoint"
+    );
+    bed.complete(3);
+    bed.complete(1);
+    assert_eq!(bed.tick(2000, RUNNING), ["trigger 4"]);
+    bed.savepoint(8, false);
+    assert!(bed.tick(9000, RUNNING).is_empty());
+    assert_eq!(bed.complete(4)[..2], ["complete 4", "rescale"]);
+
+    let mut bed = beside_a_savepoint();
+    bed.complete(2);
+    assert!(bed.tick(2000, FINISHING).is_empty());
+    assert_eq!(bed.coordinator.next_deadline(FINISHING), Some(600_000));
+    bed.complete(1);
+    assert_eq!(bed.tick(2000, FINISHING), ["trigger 3 final"]);
+}
+
+#[test]
 fn a_rescale_waits_for_a_checkpoint_of_its_own() {
     let mut bed = Bed::every_second();
     bed.tick(1000, RUNNING);
@@ -447,11 +600,14 @@ fn a_new_leader_goes_on_counting() {
     let latest = bed.coordinator.latest().cloned().unwrap();
     let settings = Settings::read(&config(&[("execution.checkpointing.interval", "1 s")])).unwrap();
     let mut successor = Coordinator::new(JOB, graph(), settings);
-    successor.replay_completed(latest.clone());
-    assert_eq!(successor.latest(), Some(&latest));
+    successor.replay_completed(CompletedCheckpoint { id: 3, ..latest.clone() });
+    // A savepoint that was triggered before it, and took longer.
+    let savepoint = CompletedCheckpoint { id: 2, is_savepoint: true, location: "s3://s/7".into(), ..latest };
+    successor.replay_completed(savepoint);
+    assert_eq!(successor.latest().map(|latest| latest.id), Some(3));
     successor.start(0, 2);
     bed.coordinator = successor;
-    assert_eq!(bed.tick(1000, RUNNING), ["trigger 2"]);
+    assert_eq!(bed.tick(1000, RUNNING), ["trigger 4"]);
 }
 
 #[test]
@@ -483,6 +639,7 @@ fn retention_decides_at_the_end() {
 enum Op {
     Wait(i64),
     Finishing(bool),
+    Take { subtask: usize, back: u64 },
     Acknowledge { subtask: usize, back: u64 },
     Decline { back: u64 },
     Written { is_ok: bool },
@@ -497,8 +654,9 @@ fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         2 => (0i64..1500).prop_map(Op::Wait),
         1 => any::<bool>().prop_map(Op::Finishing),
-        8 => (0usize..3, 0u64..2).prop_map(|(subtask, back)| Op::Acknowledge { subtask, back }),
-        1 => (0u64..2).prop_map(|back| Op::Decline { back }),
+        6 => (0usize..3, 0u64..3).prop_map(|(subtask, back)| Op::Take { subtask, back }),
+        10 => (0usize..3, 0u64..4).prop_map(|(subtask, back)| Op::Acknowledge { subtask, back }),
+        1 => (0u64..4).prop_map(|back| Op::Decline { back }),
         4 => prop::bool::weighted(0.8).prop_map(|is_ok| Op::Written { is_ok }),
         3 => Just(Op::Commit),
         1 => Just(Op::Request(Wish::Checkpoint)),
@@ -515,6 +673,8 @@ struct Checked {
     coordinator: Coordinator,
     generation: Generation,
     triggered: CheckpointId,
+    /// Those under way, and which subtasks have yet to take them if that lets a checkpoint begin.
+    under_way: BTreeMap<CheckpointId, Option<BTreeSet<SubtaskId>>>,
     acknowledged: BTreeMap<CheckpointId, BTreeSet<SubtaskId>>,
     writing: VecDeque<CompletedCheckpoint>,
     proposed: VecDeque<CompletedCheckpoint>,
@@ -531,11 +691,24 @@ impl Checked {
         let mut has_failed = false;
         for action in actions {
             match action {
-                Action::Broadcast(Down::TriggerCheckpoint { execution, checkpoint, .. }) => {
+                Action::Broadcast(Down::TriggerCheckpoint { execution, checkpoint, kind, .. }) => {
                     prop_assert!(checkpoint > self.triggered, "numbers only grow");
+                    let is_aside =
+                        |missing: &Option<BTreeSet<SubtaskId>>| missing.as_ref().is_some_and(BTreeSet::is_empty);
+                    prop_assert!(self.under_way.values().all(is_aside), "barriers met");
+                    prop_assert!(
+                        self.under_way.is_empty() || kind == CheckpointKind::Checkpoint,
+                        "{:?} is not alone",
+                        kind
+                    );
+                    let is_savepoint = matches!(kind, CheckpointKind::Savepoint { stop: false, .. });
+                    self.under_way.insert(checkpoint, is_savepoint.then(|| SUBTASKS.into()));
                     prop_assert!(!self.is_switching, "triggered after the checkpoint of a rescale");
                     prop_assert_eq!(execution.generation, self.generation);
                     self.triggered = checkpoint;
+                }
+                Action::Broadcast(Down::CheckpointAborted { checkpoint, .. }) => {
+                    prop_assert!(self.under_way.remove(&checkpoint).is_some(), "aborted twice");
                 }
                 Action::Broadcast(Down::CheckpointCompleted { execution, checkpoint, .. }) => {
                     prop_assert_eq!(execution.generation, self.generation);
@@ -556,6 +729,7 @@ impl Checked {
                 Action::Rescale(outcome) => {
                     prop_assert!(std::mem::take(&mut self.is_rescaling), "told twice");
                     self.is_switching |= outcome.is_ok();
+                    prop_assert!(outcome.is_err() || self.under_way.is_empty(), "a rescale is not alone");
                 }
                 Action::Fail(_) => has_failed = true,
                 Action::Broadcast(_) | Action::Command(_) => {}
@@ -567,6 +741,7 @@ impl Checked {
     fn commit(&mut self, now_ms: i64) -> Result<(), TestCaseError> {
         if let Some(checkpoint) = self.proposed.pop_front() {
             prop_assert!(self.durable.insert(checkpoint.id), "proposed twice");
+            self.under_way.remove(&checkpoint.id);
             let actions = self.coordinator.committed(now_ms, checkpoint.clone());
             let is_copy = checkpoint.is_savepoint && !checkpoint.ends_job;
             prop_assert_eq!(self.coordinator.latest() == Some(&checkpoint), !is_copy);
@@ -588,6 +763,7 @@ impl Checked {
 
     fn start(&mut self, now_ms: i64) {
         self.generation += 1;
+        self.under_way.clear();
         self.is_switching = false;
         self.coordinator.start(now_ms, self.generation);
     }
@@ -605,6 +781,7 @@ proptest! {
             coordinator: Coordinator::new(JOB, graph(), settings),
             generation: 1,
             triggered: 0,
+            under_way: BTreeMap::new(),
             acknowledged: BTreeMap::new(),
             writing: VecDeque::new(),
             proposed: VecDeque::new(),
@@ -621,8 +798,18 @@ proptest! {
             match op {
                 Op::Wait(ms) => now_ms += ms,
                 Op::Finishing(is_finishing) => progress.is_finishing = is_finishing,
+                Op::Take { subtask, back } => {
+                    let (id, subtask) = (run.triggered.saturating_sub(back), SUBTASKS[subtask]);
+                    if let Some(Some(missing)) = run.under_way.get_mut(&id) {
+                        missing.remove(&subtask);
+                    }
+                    run.coordinator.taken(subtask, id);
+                }
                 Op::Acknowledge { subtask, back } => {
                     let (id, subtask) = (run.triggered.saturating_sub(back), SUBTASKS[subtask]);
+                    if let Some(Some(missing)) = run.under_way.get_mut(&id) {
+                        missing.remove(&subtask);
+                    }
                     run.acknowledged.entry(id).or_default().insert(subtask);
                     let actions = run.coordinator.acknowledge(subtask, id, SubtaskSnapshot::default());
                     has_failed |= run.check(actions)?;

@@ -96,6 +96,11 @@ impl Job {
                 self.assign(ctx, id, vertex, assignments);
             }
             Up::RequestSplit { execution, subtask } => self.split_requested(ctx, session, execution, subtask),
+            Up::SavepointTaken { subtask, checkpoint, .. } => {
+                if matches!(self.phase, Phase::Active(_)) {
+                    self.coordinator.taken(subtask, checkpoint);
+                }
+            }
             Up::CheckpointAcknowledged { subtask, checkpoint, snapshot, .. } => {
                 if matches!(self.phase, Phase::Active(_)) {
                     let actions = self.coordinator.acknowledge(subtask, checkpoint, snapshot);

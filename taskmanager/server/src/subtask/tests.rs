@@ -14,8 +14,8 @@ use flott_operators::Push;
 use flott_operators::exchange::{ChannelWriter, HashRows};
 use flott_operators::snapshot::ChannelContents;
 use flott_operators::task::{InputHead, PayloadCodec};
-use flott_state::StateBackend;
 use flott_state::cold::{ColdOptions, ColdStore};
+use flott_state::{Checkpointed, KeyedTable, SnapshotContent, SnapshotReader, StateBackend};
 use tokio::runtime::{Builder, Runtime};
 
 use super::*;
@@ -236,6 +236,121 @@ fn an_unaligned_snapshot_that_is_given_up_is_not_reported() {
     assert_eq!(checkpoints(&mut job.upstream), [2]);
     assert_eq!(checkpoints(&mut job.downstream[0].0).last(), Some(&2));
     assert_eq!(job.rows(), (0..3100).collect::<Vec<_>>());
+}
+
+/// A chain with keyed state: how often each number came.
+struct Counts(KeyedTable<u32, (), u64>);
+
+const COUNTS: OperatorId = OperatorId([7; 16]);
+
+impl Push<u32> for Counts {
+    fn push(&mut self, batch: &mut Batch<u32>) -> Result<()> {
+        for row in batch.rows.drain(..) {
+            *self.0.get_or_insert_with(stable_hash(&row), &row, (), || 0) += 1;
+        }
+        batch.clear();
+        Ok(())
+    }
+
+    fn control(&mut self, control: &mut Control<'_>) -> Result<()> {
+        match control {
+            Control::Barrier(_, snapshot) => snapshot.freeze(COUNTS, &mut self.0),
+            Control::Drain(snapshot) => snapshot.drain(COUNTS, &mut self.0)?,
+            Control::Commit(checkpoint) => self.0.confirm(*checkpoint),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// A subtask with keyed state, which gets rows and barriers.
+struct Counting {
+    _io: Runtime,
+    input: Sender,
+    subtask: Subtask,
+}
+
+impl Counting {
+    fn new() -> Self {
+        let io = Builder::new_current_thread().build().unwrap();
+        let (input, receiver) = local_channel(1 << 20, Signal::new(), Signal::new());
+        let range = KeyGroupRange { start: 0, end: GROUPS };
+        let chain = Box::new(Counts(KeyedTable::new("counts", range, GROUPS)));
+        let subtask = subtask(&io, (0, 0, 1), receiver, true, chain, Vec::new());
+        Self { _io: io, input, subtask }
+    }
+
+    fn count(&mut self, rows: std::ops::Range<u32>) {
+        let count = rows.len() as u32;
+        let batch = Box::new(Batch::from_rows(rows.collect::<Vec<u32>>()));
+        self.input.send(Element::Batch(Payload::Local { batch, rows: count, bytes: 0 })).unwrap();
+        while self.subtask.step(flott_env::now_ms()).unwrap() == Step::Progress {}
+    }
+
+    /// Which files the snapshot builds on, and how many entries its own has.
+    fn snapshot(&mut self, checkpoint: CheckpointId, kind: CheckpointKind) -> (Vec<String>, u64) {
+        self.input.send(Element::Barrier(Barrier { checkpoint, triggered_ms: flott_env::now_ms(), kind })).unwrap();
+        let snapshot = loop {
+            assert_eq!(self.subtask.step(flott_env::now_ms()).unwrap(), Step::Progress);
+            let snapshot = self.subtask.take_reports().find_map(|report| match report {
+                Report::Snapshot(snapshot) => Some(snapshot),
+                Report::Status(_) | Report::RequestSplit => None,
+            });
+            if let Some(snapshot) = snapshot {
+                break snapshot;
+            }
+        };
+        assert_eq!(snapshot.checkpoint, checkpoint);
+        let Ok((SnapshotContent::Memory(bytes), _)) = snapshot.content else { panic!("no place to overflow to") };
+        let mut reader = SnapshotReader::new(&bytes).unwrap();
+        let mut entries = 0;
+        while let Some(section) = reader.next_section().unwrap() {
+            entries += section.entries;
+        }
+        (snapshot.chain.into_iter().map(|file| file.path).collect(), entries)
+    }
+
+    fn uploaded(&mut self, checkpoint: CheckpointId, files: &[&str]) {
+        let file = |path: &&str| FileHandle { path: (*path).to_owned(), bytes: 1 << 20, sha256: String::new() };
+        self.subtask.uploaded(checkpoint, files.iter().map(file).collect(), Vec::new());
+    }
+}
+
+#[test]
+fn savepoints_leave_the_chain_of_checkpoints_alone() {
+    let savepoint = |stop| CheckpointKind::Savepoint { dir: "s3://s/1".to_owned(), stop, drain: false };
+    let none: Vec<String> = Vec::new();
+    let mut bed = Counting::new();
+    bed.count(0..1000);
+    assert_eq!(bed.snapshot(1, CheckpointKind::Checkpoint), (none.clone(), 1000));
+    bed.uploaded(1, &["1"]);
+    bed.subtask.completed(1, false, false).unwrap();
+
+    // While a savepoint is made durable, the next checkpoint has what changed before it and after it.
+    bed.count(0..10);
+    assert_eq!(bed.snapshot(2, savepoint(false)), (none.clone(), 1000));
+    bed.count(5..20);
+    assert_eq!(bed.snapshot(3, CheckpointKind::Checkpoint), (vec!["1".to_owned()], 20));
+    bed.uploaded(3, &["1", "3"]);
+    bed.uploaded(2, &[]);
+    bed.subtask.completed(3, false, false).unwrap();
+
+    // One that is aborted changes nothing either.
+    bed.count(0..7);
+    assert_eq!(bed.snapshot(4, savepoint(false)).1, 1000);
+    bed.subtask.aborted(4);
+    let chain = vec!["1".to_owned(), "3".to_owned()];
+    assert_eq!(bed.snapshot(5, CheckpointKind::Checkpoint), (chain.clone(), 7));
+    bed.uploaded(5, &["1", "3", "5"]);
+    bed.subtask.aborted(5);
+    // But what an aborted checkpoint took is in no other one.
+    bed.count(0..3);
+    assert_eq!(bed.snapshot(6, savepoint(false)).1, 1000);
+    assert_eq!(bed.snapshot(7, CheckpointKind::Checkpoint), (none.clone(), 1000));
+    bed.uploaded(7, &["7"]);
+    bed.subtask.completed(7, false, false).unwrap();
+    assert_eq!(bed.snapshot(8, CheckpointKind::Checkpoint), (vec!["7".to_owned()], 0));
+    assert_eq!(bed.snapshot(9, savepoint(true)), (none, 1000));
 }
 
 #[test]

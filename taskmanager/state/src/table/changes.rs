@@ -6,7 +6,7 @@ use flott_core::{Data, Error, Result};
 
 use super::cold::ColdPart;
 use super::undo::{self, Undo};
-use super::{Entry, Group, Namespace, PERSISTED, WRITTEN};
+use super::{CLEAN, Entry, Group, Namespace, PERSISTED, WRITTEN};
 use crate::snapshot::{SectionKind, SnapshotMode, SnapshotWriter};
 
 /// What a group still has to write for the snapshot under way.
@@ -20,9 +20,15 @@ pub(super) enum Frozen {
 /// What changed in a group, apart from its table, which every access touches.
 pub(super) struct Changes<K, N> {
     is_tracked: bool,
+    /// The epoch from which on changes are in the lists. A detached snapshot ends an epoch too, but nothing builds on it, so
+    /// what changed before it still counts. Unused by a table that is on disk too: whatever it has written lies there, and
+    /// is part of all later snapshots.
+    since: u32,
     dirty: Vec<u64>,
     removed: Vec<(K, N)>,
     pub(super) frozen: Frozen,
+    /// The `since` of `frozen_dirty`.
+    frozen_since: u32,
     pub(super) frozen_dirty: Vec<u64>,
     frozen_removed: Vec<(K, N)>,
     /// The next to be written of `frozen_dirty`, or of the table's buckets.
@@ -40,9 +46,12 @@ impl<K, N> Default for Changes<K, N> {
     fn default() -> Self {
         Self {
             is_tracked: false,
+            // What was there before anything changed is of epoch 0.
+            since: 1,
             dirty: Vec::new(),
             removed: Vec::new(),
             frozen: Frozen::Nothing,
+            frozen_since: 1,
             frozen_dirty: Vec::new(),
             frozen_removed: Vec::new(),
             position: 0,
@@ -104,8 +113,13 @@ impl<K, N> Changes<K, N> {
         }
     }
 
-    /// Starts a snapshot.
-    pub(super) fn freeze(&mut self, mode: SnapshotMode) {
+    /// Starts a snapshot, and `epoch`.
+    pub(super) fn freeze(&mut self, mode: SnapshotMode, epoch: u32) {
+        if mode == SnapshotMode::Detached && self.cold.is_none() {
+            self.frozen = Frozen::Everything;
+            return;
+        }
+        self.frozen_since = std::mem::replace(&mut self.since, epoch);
         let (dirty, removed) = (std::mem::take(&mut self.dirty), std::mem::take(&mut self.removed));
         if let Some(part) = &mut self.cold {
             // Whatever the mode, it is the files that there are, and a new one.
@@ -124,6 +138,21 @@ impl<K, N> Changes<K, N> {
 }
 
 impl<K: Data + Eq, N: Namespace> Changes<K, N> {
+    /// Whether the lists have what becomes of an entry already; `epoch` is the current one.
+    fn is_noted<V: Data>(&self, entry: &Entry<K, N, V>, epoch: u32) -> bool {
+        entry.epoch() >= if self.cold.is_some() { epoch } else { self.since }
+    }
+
+    /// Numbers epochs from 1 again, which is then the one that was `epoch`.
+    pub(super) fn begin_anew<V: Data>(&mut self, table: &mut Group<K, N, V>, epoch: u32) {
+        self.undo.give_up();
+        for entry in table.iter_mut() {
+            let number = u32::from(self.is_noted(entry, epoch));
+            entry.epoch = (entry.epoch & (PERSISTED | WRITTEN | CLEAN)) | number;
+        }
+        self.since = 1;
+    }
+
     /// Notes the first change of an entry since the last freeze; `epoch` is the current one.
     #[inline(never)]
     pub(super) fn first_change<V: Data>(
@@ -133,7 +162,12 @@ impl<K: Data + Eq, N: Namespace> Changes<K, N> {
         epoch: u32,
         error: &mut Option<Error>,
     ) {
-        self.save(entry, epoch, error);
+        self.save(entry, error);
+        if self.is_noted(entry, epoch) {
+            // Since a detached snapshot only.
+            entry.epoch = epoch | (entry.epoch & PERSISTED);
+            return;
+        }
         self.undo.note(entry, undo::CHANGED);
         self.forget_clean(entry);
         entry.epoch = epoch | PERSISTED;
@@ -144,13 +178,15 @@ impl<K: Data + Eq, N: Namespace> Changes<K, N> {
 
     /// Notes that an entry goes.
     pub(super) fn removal<V: Data>(&mut self, entry: &Entry<K, N, V>, epoch: u32, error: &mut Option<Error>) {
-        let is_first_change = entry.epoch() != epoch;
-        if is_first_change {
-            self.save(entry, epoch, error);
+        if entry.epoch() != epoch {
+            self.save(entry, error);
+        }
+        let is_noted = self.is_noted(entry, epoch);
+        if !is_noted {
             self.undo.note(entry, undo::REMOVED);
         }
         self.forget_clean(entry);
-        let is_known = is_first_change || entry.is_persisted();
+        let is_known = !is_noted || entry.is_persisted();
         match &mut self.cold {
             Some(part) if is_known => part.bury(entry.hash(), &entry.key, &entry.namespace),
             None if is_known && self.is_tracked => self.removed.push((entry.key.clone(), entry.namespace.clone())),
@@ -168,7 +204,7 @@ impl<K: Data + Eq, N: Namespace> Changes<K, N> {
     }
 
     /// Writes an entry of an older epoch that the snapshot under way still needs, before it changes or goes.
-    fn save<V: Data>(&mut self, entry: &Entry<K, N, V>, epoch: u32, error: &mut Option<Error>) {
+    fn save<V: Data>(&mut self, entry: &Entry<K, N, V>, error: &mut Option<Error>) {
         if let Some(part) = &mut self.cold {
             if self.frozen != Frozen::Nothing
                 && !entry.is_clean()
@@ -181,7 +217,7 @@ impl<K: Data + Eq, N: Namespace> Changes<K, N> {
         let is_needed = match self.frozen {
             Frozen::Nothing => false,
             Frozen::Everything => !entry.is_written(),
-            Frozen::Changes => entry.epoch() == epoch - 1,
+            Frozen::Changes => entry.epoch() >= self.frozen_since,
         };
         if is_needed && let Err(failure) = self.write(entry) {
             error.get_or_insert(failure);
@@ -217,7 +253,8 @@ impl<K: Data + Eq, N: Namespace> Changes<K, N> {
             }
             let hash = self.frozen_dirty[self.position];
             let same = table.iter_hash(hash);
-            for entry in same.filter(|entry| entry.epoch() == epoch - 1 && entry.hash() == hash) {
+            let frozen = self.frozen_since..epoch;
+            for entry in same.filter(|entry| frozen.contains(&entry.epoch()) && entry.hash() == hash) {
                 self.write(entry)?;
             }
             self.position += 1;

@@ -14,7 +14,7 @@ use super::changes::Changes;
 use super::{Entry, Group, KeyedTable, Namespace, PERSISTED};
 use crate::budget::StateUsage;
 use crate::columns::{StateColumns, columns_of, group_column, read_rows};
-use crate::snapshot::{Checkpointed, Freeze, GroupState, LocalRun, Section, SectionKind, SnapshotWriter};
+use crate::snapshot::{Checkpointed, Freeze, GroupState, LocalRun, Section, SectionKind, SnapshotMode, SnapshotWriter};
 
 /// After how many restored entries a table looks whether they take too much memory.
 const RESTORED_PER_LOOK: u64 = 4096;
@@ -71,12 +71,13 @@ impl<K: Data + Eq, N: Namespace, V: Data> Checkpointed for KeyedTable<K, N, V> {
         self.draining = 0;
         let (epoch, is_rewindable) = (self.epoch, freeze.is_rewindable && self.cold.is_none());
         for (table, changes) in self.groups() {
-            changes.freeze(freeze.mode);
-            if is_rewindable {
-                changes.undo.start(freeze.checkpoint, epoch, table.len());
-            } else {
+            changes.freeze(freeze.mode, epoch);
+            match freeze.mode {
+                // Nobody goes back to it, and the way back to the checkpoint before leads past it.
+                SnapshotMode::Detached => {}
+                _ if is_rewindable => changes.undo.start(freeze.checkpoint, epoch, table.len()),
                 // Behind a gap nothing can be reached.
-                changes.undo.give_up();
+                _ => changes.undo.give_up(),
             }
         }
     }

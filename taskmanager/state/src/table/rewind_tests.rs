@@ -59,7 +59,11 @@ fn step() -> impl Strategy<Value = Step> {
     // So few that the same entry often comes, changes and goes several times between two checkpoints.
     let key = 0_u16..24;
     let namespace = 0_i64..2;
-    let mode = prop_oneof![1 => Just(SnapshotMode::Full), 2 => Just(SnapshotMode::Incremental)];
+    let mode = prop_oneof![
+        1 => Just(SnapshotMode::Full),
+        2 => Just(SnapshotMode::Incremental),
+        1 => Just(SnapshotMode::Detached),
+    ];
     prop_oneof![
         8 => (key.clone(), namespace.clone(), any::<u32>()).prop_map(|(k, n, v)| Step::Insert(k, n, v)),
         6 => (key.clone(), namespace.clone()).prop_map(|(k, n)| Step::Change(k, n)),
@@ -92,7 +96,8 @@ struct Job {
     content: Content,
     files: Vec<Part>,
     last: CheckpointId,
-    pending: Option<(Vec<SnapshotWriter>, Saved)>,
+    /// The snapshot under way, and whether it is a checkpoint: nobody starts from a detached one.
+    pending: Option<(Vec<SnapshotWriter>, Saved, bool)>,
     /// The checkpoints that a generation may start from.
     saved: Vec<Saved>,
     /// The checkpoints to which each key group can be taken back in memory.
@@ -124,7 +129,8 @@ impl Job {
         self.last += 1;
         let freeze = Freeze { checkpoint: self.last, mode, is_rewindable };
         self.tables.iter_mut().for_each(|table| table.freeze(freeze));
-        for known in &mut self.known {
+        let is_checkpoint = mode != SnapshotMode::Detached;
+        for known in self.known.iter_mut().filter(|_| is_checkpoint) {
             if is_rewindable {
                 known.insert(self.last);
             } else {
@@ -133,7 +139,8 @@ impl Job {
         }
         self.forget_cold();
         let writers = self.tables.iter().map(|_| SnapshotWriter::default()).collect();
-        self.pending = Some((writers, Saved { checkpoint: self.last, content: self.content.clone(), files: 0 }));
+        let saved = Saved { checkpoint: self.last, content: self.content.clone(), files: 0 };
+        self.pending = Some((writers, saved, is_checkpoint));
     }
 
     /// Tables that have gone to disk are not taken back in memory.
@@ -146,17 +153,24 @@ impl Job {
 
     /// Whether there is nothing left to drain.
     fn drain(&mut self, entries_max: usize) -> bool {
-        let Some((writers, _)) = &mut self.pending else { return true };
+        let Some((writers, ..)) = &mut self.pending else { return true };
         let mut is_done = true;
         for (table, writer) in self.tables.iter_mut().zip(writers) {
             is_done &= table.drain(entries_max, writer).unwrap();
         }
-        if is_done && let Some((writers, saved)) = self.pending.take() {
-            self.files.extend(writers.into_iter().map(Part::of));
+        if is_done && let Some((writers, saved, is_checkpoint)) = self.pending.take() {
+            let parts: Vec<Part> = writers.into_iter().map(Part::of).collect();
             let mut restored: Vec<Table> = self.bed.tables(1, GROUPS);
-            restore(&self.files, &mut restored, &BTreeSet::new());
+            if is_checkpoint {
+                self.files.extend(parts);
+                restore(&self.files, &mut restored, &BTreeSet::new());
+            } else {
+                restore(&parts, &mut restored, &BTreeSet::new());
+            }
             assert_eq!(content(&restored), saved.content);
-            self.saved.push(Saved { files: self.files.len(), ..saved });
+            if is_checkpoint {
+                self.saved.push(Saved { files: self.files.len(), ..saved });
+            }
         }
         is_done
     }

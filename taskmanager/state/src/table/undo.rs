@@ -1,13 +1,13 @@
 //! How a key group gets back to where it was at a checkpoint.
 //!
-//! A log has one segment for each freeze, and a segment has what the freeze found and what has changed since:
+//! A log has one segment for each freeze that was not detached, and a segment has what the freeze found and what has changed since:
 //! entries as they were before their first change or removal. To go back, the segments are put back, the newest
 //! first, and then the entries that are younger than the freeze go. They need no record, since their epoch tells.
 //!
 //! Invariants:
 //! - An entry is at most once in a segment, and only if it was there at the freeze. Its first change gives it the
-//!   current epoch; removed, it can only come back with the current epoch; and entries of the current epoch are not noted.
-//! - The segments are without a gap: the last one is of the last freeze. When one cannot be kept, all older ones go too.
+//!   segment's epoch or a later one; removed, it can only come back with such a one; and entries of these are not noted.
+//! - The segments are without a gap: the last one is of the last such freeze. When one cannot be kept, all older ones go too.
 //!
 //! A log is bounded, since most of them are never needed: going back is given up for what does not fit, and then
 //! the group is read from the checkpoint's files. Each record has a weight, 2 for an entry that changed, which

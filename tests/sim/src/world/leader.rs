@@ -148,7 +148,7 @@ impl World {
                 }
             }
         }
-        self.acknowledged.retain(|(of, checkpoint, _), _| *of != execution || *checkpoint > manifest.checkpoint);
+        self.acknowledged.retain(|(of, checkpoint, _), _| *of != execution || *checkpoint != manifest.checkpoint);
         Ok(())
     }
 

@@ -389,6 +389,7 @@ impl Worker {
 fn execution_of(message: &Up) -> Option<ExecutionId> {
     match message {
         Up::SplitsDiscovered { execution, .. }
+        | Up::SavepointTaken { execution, .. }
         | Up::CheckpointAcknowledged { execution, .. }
         | Up::CheckpointDeclined { execution, .. } => Some(*execution),
         _ => None,

@@ -14,7 +14,7 @@ use super::{Occurrence, World};
 use crate::oracle::Violation;
 use crate::scenario::{SINK, SOURCE};
 use crate::state::{Counts, Entries, Held};
-use crate::task::{Effect, Sink, Source};
+use crate::task::{Effect, Element, Sink, Source};
 
 #[derive(Clone, Debug)]
 pub(super) enum Model {
@@ -315,6 +315,27 @@ impl World {
         }
     }
 
+    /// A barrier never follows another one into a channel whose checkpoint is still under way: what would a subtask make
+    /// of the two?
+    fn check_barrier(
+        &self,
+        (execution, started): (ExecutionId, ExecutionId),
+        (from, to): (SubtaskId, SubtaskId),
+        checkpoint: CheckpointId,
+    ) -> Result<(), Violation> {
+        let view = self.cluster.as_ref().and_then(|cluster| cluster.job(execution.job));
+        let (Some(view), Some(channel)) = (view, self.channels.get(&(started, from, to))) else { return Ok(()) };
+        let is_under_way = |id: CheckpointId| view.checkpoints.in_progress.iter().any(|pending| pending.id == id);
+        let before = channel.iter().find_map(|element| match element {
+            Element::Barrier(before, _) if is_under_way(*before) => Some(*before),
+            _ => None,
+        });
+        match before.filter(|_| self.oracle.is_current(execution)) {
+            Some(before) => Err(format!("the barrier of {checkpoint} follows that of {before} from {from} to {to}")),
+            None => Ok(()),
+        }
+    }
+
     fn apply(&mut self, process: ProcessId, subtask: SubtaskId, effects: Vec<Effect>) {
         let Some(worker) = self.worker(process) else { return };
         let execution = worker.execution;
@@ -322,6 +343,10 @@ impl World {
         for effect in effects {
             match effect {
                 Effect::Push(to, element) => {
+                    if let Element::Barrier(checkpoint, _) = &element {
+                        let result = self.check_barrier((execution, started), (subtask, to), *checkpoint);
+                        self.expect(result);
+                    }
                     let home = self.homes.get(&(started, to)).copied();
                     let is_broken =
                         home.is_some_and(|home| self.broken.contains(&(started, process.min(home), process.max(home))));
@@ -340,6 +365,14 @@ impl World {
                     self.say(process, Up::RequestSplit { execution, subtask });
                 }
                 Effect::Snapshot(checkpoint, snapshot) => {
+                    let is_savepoint = snapshot.keyed_states.iter().any(|state| state.table.is_some());
+                    let mut most_ms = 40;
+                    if is_savepoint {
+                        let message = Up::SavepointTaken { execution, subtask, checkpoint };
+                        self.after(1, 40, Occurrence::Say { worker: process, message });
+                        // To make it durable may take longer than some checkpoints take in all.
+                        most_ms = 1000;
+                    }
                     let declines = self.now_ms < self.scenario.calm_ms;
                     let message = if declines && self.random.chance(self.scenario.declines_percent) {
                         let reason = Error::system("no space left on device");
@@ -348,7 +381,7 @@ impl World {
                         self.acknowledged.insert((execution, checkpoint, subtask), (*snapshot).clone());
                         Up::CheckpointAcknowledged { execution, subtask, checkpoint, snapshot: *snapshot }
                     };
-                    self.after(1, 40, Occurrence::Say { worker: process, message });
+                    self.after(1, most_ms, Occurrence::Say { worker: process, message });
                 }
                 Effect::Write(file, content) => {
                     self.store.files.insert(file, content);
