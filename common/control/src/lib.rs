@@ -12,6 +12,7 @@ mod deployment;
 mod facts;
 mod messages;
 mod metrics;
+pub mod upgrade;
 
 pub use deployment::{ClaimMode, JobDeployment, JobSpec, TaskDeployment, WorkerAddress};
 pub use facts::{CompletedCheckpoint, Fact, JobEnd};
