@@ -6,6 +6,7 @@ use flott_control::{ClaimMode, CompletedCheckpoint, ExecutionId, Fact, JobDeploy
 use flott_core::ids::{CheckpointId, Generation, JobId, SubtaskId, TaskManagerId};
 use flott_core::status::JobStatus;
 
+use crate::scenario::{Version, line_of};
 use crate::task::Committable;
 
 /// A rule that was broken.
@@ -14,6 +15,7 @@ pub(crate) type Violation = String;
 /// One job, as its facts tell it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct JobFacts {
+    pub(crate) version: Version,
     pub(crate) generation: Generation,
     /// How many subtasks each vertex has, or will have in the next generation.
     pub(crate) parallelism: Vec<u32>,
@@ -38,6 +40,7 @@ impl JobFacts {
     fn new(spec: &JobSpec) -> Self {
         let parallelism: Vec<u32> = spec.graph.vertices.iter().map(|vertex| vertex.parallelism).collect();
         Self {
+            version: Version::of(spec),
             parallelisms: vec![parallelism.clone()],
             parallelism,
             savepoint: spec.savepoint.clone(),
@@ -71,7 +74,8 @@ pub(crate) struct Oracle {
     locations: BTreeMap<String, (JobId, CheckpointId)>,
     used: BTreeMap<JobId, Used>,
     tokens: BTreeSet<String>,
-    visible: BTreeSet<u64>,
+    /// The records of each line that are visible.
+    visible: BTreeMap<usize, BTreeSet<u64>>,
     counts: BTreeMap<ExecutionId, BTreeMap<SubtaskId, u64>>,
 }
 
@@ -86,7 +90,7 @@ impl Oracle {
             locations: BTreeMap::new(),
             used: BTreeMap::new(),
             tokens: BTreeSet::new(),
-            visible: BTreeSet::new(),
+            visible: BTreeMap::new(),
             counts: BTreeMap::new(),
         }
     }
@@ -94,10 +98,16 @@ impl Oracle {
     /// A fact became durable.
     pub(crate) fn durable(&mut self, fact: &Fact) -> Result<(), Violation> {
         match fact {
-            Fact::JobSubmitted { job, spec, .. } => match self.jobs.insert(*job, JobFacts::new(spec)) {
-                Some(_) => Err(format!("job {job} was submitted twice")),
-                None => Ok(()),
-            },
+            Fact::JobSubmitted { job, spec, .. } => {
+                let mut of_line = self.jobs.iter().filter(|(other, _)| line_of(**other) == line_of(*job));
+                if let Some((other, _)) = of_line.find(|(_, facts)| facts.end.is_none()) {
+                    return Err(format!("job {job} was submitted, but {other} of its line has not ended"));
+                }
+                match self.jobs.insert(*job, JobFacts::new(spec)) {
+                    Some(_) => Err(format!("job {job} was submitted twice")),
+                    None => Ok(()),
+                }
+            }
             Fact::GenerationStarted { job, generation } => {
                 let facts = self.running(*job)?;
                 if *generation != facts.generation + 1 {
@@ -236,11 +246,12 @@ impl Oracle {
         Ok(())
     }
 
-    /// A worker is told what to run.
+    /// A worker is told what to run. Other jobs use `others` slots of its TaskManager.
     pub(crate) fn check_deployment(
         &mut self,
         execution: ExecutionId,
         deployment: &JobDeployment,
+        others: usize,
     ) -> Result<(), Violation> {
         for task in &deployment.tasks {
             self.check_start(execution, task.restore.as_ref().map(|restore| restore.checkpoint))?;
@@ -261,7 +272,7 @@ impl Oracle {
         if used.slots.insert(worker.task_manager.clone(), slots.len()).is_some() {
             return Err(format!("generation {generation} has two workers on {}", worker.task_manager));
         }
-        let sum: usize = self.used.values().filter_map(|used| used.slots.get(&worker.task_manager)).sum();
+        let sum = slots.len() + others;
         if sum > self.slots_max {
             return Err(format!("{sum} slots are used on {}, which has {}", worker.task_manager, self.slots_max));
         }
@@ -279,7 +290,8 @@ impl Oracle {
         if !self.tokens.insert(token.clone()) {
             return Ok(());
         }
-        match records.iter().find(|&&record| !self.visible.insert(record)) {
+        let visible = self.visible.entry(line_of(execution.job)).or_default();
+        match records.iter().find(|&&record| !visible.insert(record)) {
             Some(record) => Err(format!("record {record:#x} became visible twice, the second time by {token}")),
             None => Ok(()),
         }
@@ -290,12 +302,18 @@ impl Oracle {
         self.counts.entry(execution).or_default().insert(subtask, count);
     }
 
-    /// The last job is over.
+    /// The last job of a line that the log has.
+    pub(crate) fn last_of(&self, line: usize) -> Option<(JobId, &JobFacts)> {
+        let last = self.jobs.iter().rev().find(|(job, _)| line_of(**job) == line);
+        last.map(|(&job, facts)| (job, facts))
+    }
+
+    /// The last job of a line is over.
     pub(crate) fn check_end(&self, job: JobId, records: u64) -> Result<(), Violation> {
         let Some(facts) = self.jobs.get(&job) else { return Err(format!("job {job} was never submitted")) };
         match &facts.end {
             Some(JobEnd { status: JobStatus::Finished, .. }) => {
-                let visible = self.visible.len() as u64;
+                let visible = self.visible.get(&line_of(job)).map_or(0, BTreeSet::len) as u64;
                 if visible != records {
                     return Err(format!("{visible} of {records} records are visible at the end"));
                 }

@@ -236,7 +236,7 @@ impl World {
             }
             Down::Deploy { execution, deployment } if execution == id => self.deploy(process, id, &deployment),
             Down::DiscoverSplits { execution, vertex } if execution == id => {
-                let splits = (0..).zip(&self.scenario.splits);
+                let splits = (0..).zip(&self.scenario.input_of(execution.job).splits);
                 let splits = splits.map(|(id, &count)| Split { id, count, position: 0 }.encode()).collect();
                 let message = Up::SplitsDiscovered { execution, vertex, splits };
                 self.after(1, 30, Occurrence::Say { worker: process, message });

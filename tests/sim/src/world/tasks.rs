@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use flott_checkpoint::TaskRestore;
 use flott_control::{ExecutionId, JobDeployment, Up};
 use flott_core::Error;
-use flott_core::ids::{CheckpointId, SubtaskId};
+use flott_core::ids::{CheckpointId, JobId, SubtaskId};
 use flott_core::key_group::{KeyGroup, range_of};
 use flott_core::status::TaskStatus;
 
 use super::processes::ProcessId;
 use super::{Occurrence, World};
 use crate::oracle::Violation;
-use crate::scenario::{SINK, SOURCE};
+use crate::scenario::{SINK, SOURCE, Version};
 use crate::state::{Counts, Entries, Held};
 use crate::task::{Effect, Sink, Source};
 
@@ -36,6 +36,10 @@ impl Task {
 }
 
 impl World {
+    fn version_of(&self, job: JobId) -> Version {
+        self.oracle.jobs.get(&job).map(|facts| facts.version).unwrap_or_default()
+    }
+
     pub(super) fn deploy(&mut self, process: ProcessId, execution: ExecutionId, deployment: &JobDeployment) {
         let Some(worker) = self.worker(process) else { return };
         let mut held = std::mem::take(&mut worker.held);
@@ -216,6 +220,9 @@ impl World {
     /// A task is restored and open.
     pub(super) fn run_task(&mut self, process: ProcessId, execution: ExecutionId, subtask: SubtaskId) {
         if self.worker(process).is_some_and(|worker| worker.execution == execution) {
+            if subtask.vertex == SINK && self.version_of(execution.job) == Version::Fails {
+                return self.fail_task(process, subtask);
+            }
             self.set_status(process, subtask, TaskStatus::Running, None);
             self.schedule(process, subtask);
         }
@@ -223,13 +230,12 @@ impl World {
 
     /// Lets a task go on soon, if it lives.
     pub(super) fn schedule(&mut self, process: ProcessId, subtask: SubtaskId) {
-        let pace_ms = self.scenario.pace_ms;
         let Some(worker) = self.worker(process) else { return };
         let execution = worker.execution;
         let task = worker.tasks.get_mut(&subtask);
         if let Some(task) = task.filter(|task| task.is_alive() && !task.is_scheduled) {
             task.is_scheduled = true;
-            let least_ms = if subtask.vertex == SOURCE { pace_ms } else { 2 };
+            let least_ms = if subtask.vertex == SOURCE { self.scenario.input_of(execution.job).pace_ms } else { 2 };
             self.after(least_ms, least_ms + 6, Occurrence::StepTask { worker: process, execution, subtask });
         }
     }
@@ -278,8 +284,10 @@ impl World {
                 }
                 Effect::RequestSplit => self.say(process, Up::RequestSplit { execution, subtask }),
                 Effect::Snapshot(checkpoint, snapshot) => {
-                    let declines = self.now_ms < self.scenario.calm_ms;
-                    let message = if declines && self.random.chance(self.scenario.declines_percent) {
+                    let is_calm = self.now_ms >= self.scenario.calm_ms;
+                    let declines = self.version_of(execution.job) == Version::CompletesNothing
+                        || !is_calm && self.random.chance(self.scenario.declines_percent);
+                    let message = if declines {
                         let reason = Error::system("no space left on device");
                         Up::CheckpointDeclined { execution, subtask, checkpoint, reason }
                     } else {
