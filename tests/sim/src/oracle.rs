@@ -67,8 +67,8 @@ struct Used {
 pub(crate) struct Oracle {
     max_parallelism: u32,
     slots_max: usize,
-    /// Whether a cancelled job's checkpoints are to stay.
-    retains_cancelled: bool,
+    /// Whether the checkpoints of a job that was cancelled, or has failed, are to stay.
+    retains_ended: bool,
     pub(crate) jobs: BTreeMap<JobId, JobFacts>,
     /// Where every checkpoint and savepoint lies or lay.
     locations: BTreeMap<String, (JobId, CheckpointId)>,
@@ -81,11 +81,11 @@ pub(crate) struct Oracle {
 
 impl Oracle {
     /// Nothing has happened yet. A TaskManager has `slots_max` slots.
-    pub(crate) fn new(max_parallelism: u32, slots_max: u32, retains_cancelled: bool) -> Self {
+    pub(crate) fn new(max_parallelism: u32, slots_max: u32, retains_ended: bool) -> Self {
         Self {
             max_parallelism,
             slots_max: slots_max as usize,
-            retains_cancelled,
+            retains_ended,
             jobs: BTreeMap::new(),
             locations: BTreeMap::new(),
             used: BTreeMap::new(),
@@ -203,11 +203,11 @@ impl Oracle {
 
     /// Every checkpoint and savepoint that must be there, with all its files.
     pub(crate) fn needed(&self) -> impl Iterator<Item = &CompletedCheckpoint> {
-        let retains_cancelled = self.retains_cancelled;
+        let retains_ended = self.retains_ended;
         self.jobs.values().flat_map(move |facts| {
             let is_retained = match &facts.end {
                 None => true,
-                Some(end) => end.status == JobStatus::Canceled && retains_cancelled && !facts.is_claimed,
+                Some(end) => end.status != JobStatus::Finished && retains_ended && !facts.is_claimed,
             };
             facts.checkpoints.values().filter(move |checkpoint| checkpoint.is_savepoint || is_retained)
         })
@@ -325,6 +325,8 @@ impl Oracle {
                 Ok(())
             }
             Some(JobEnd { status: JobStatus::Canceled, .. }) => Ok(()),
+            // Its checkpoint counted, and was not to be kept.
+            Some(JobEnd { status: JobStatus::Failed, .. }) if facts.version == Version::Fleeting => Ok(()),
             Some(JobEnd { status, error, .. }) => Err(format!("job {job} is {status}: {error:?}")),
             None => Err(format!("job {job} has no end")),
         }

@@ -50,6 +50,10 @@ pub(crate) enum Version {
     Fails,
     /// It runs, and completes no checkpoint.
     CompletesNothing,
+    /// It completes its first checkpoint at about the time by which that is due.
+    Slow,
+    /// It fails for good as soon as it has completed a checkpoint.
+    Fleeting,
     /// It cannot start from the state that there is, which a check tells.
     Refused,
 }
@@ -62,6 +66,9 @@ const VERSIONS: &[Version] = &[
     Version::Fails,
     Version::CompletesNothing,
     Version::CompletesNothing,
+    Version::Slow,
+    Version::Slow,
+    Version::Fleeting,
     Version::Refused,
 ];
 
@@ -74,6 +81,11 @@ impl Version {
     /// The version of a job.
     pub(crate) fn of(spec: &JobSpec) -> Self {
         VERSIONS.iter().copied().find(|version| version.to_args() == spec.args).unwrap_or_default()
+    }
+
+    /// Whether it can never do anything.
+    pub(crate) fn is_hopeless(self) -> bool {
+        matches!(self, Self::Fails | Self::CompletesNothing)
     }
 
     pub(crate) fn draw(random: &mut Random) -> Self {
@@ -177,8 +189,8 @@ pub(crate) struct Scenario {
     pub(crate) is_reactive: bool,
     /// Whether workers go on from one execution to the next.
     pub(crate) keeps_workers: bool,
-    /// Whether checkpoints stay when the job is cancelled.
-    pub(crate) retains_cancelled: bool,
+    /// Whether checkpoints stay when the job is cancelled or fails.
+    pub(crate) retains_ended: bool,
     /// Whether nothing goes wrong.
     pub(crate) is_calm: bool,
     /// What happens when.
@@ -199,7 +211,7 @@ impl Scenario {
         let is_calm = random.chance(20);
         let is_reactive = random.chance(20);
         let keeps_workers = random.chance(80);
-        let retains_cancelled = random.chance(50);
+        let retains_ended = random.chance(50);
         let lines = if random.chance(30) { 2 } else { 1 };
         let upgrades = if random.chance(50) { random.between(1, 2) } else { 0 };
         // Upgrades take their time, and come after each other.
@@ -212,10 +224,10 @@ impl Scenario {
             task_managers: random.between(2, 3) as u32,
             slots: random.between(2, 3) as u32,
             max_parallelism: random.pick(&[5, 8, 128]).unwrap_or(128),
-            config: draw_config(random, is_reactive, keeps_workers, retains_cancelled)?,
+            config: draw_config(random, is_reactive, keeps_workers, retains_ended)?,
             is_reactive,
             keeps_workers,
-            retains_cancelled,
+            retains_ended,
             is_calm,
             calm_ms: if is_calm { 0 } else { FAULTS_MS },
             faults,
@@ -253,7 +265,7 @@ impl Scenario {
         let lines = self.inputs.len() as u32;
         let slots_max = i64::from(self.task_managers * self.slots / lines + lines - 1);
         let mut config = Configuration::default();
-        if version != Version::Good && random.chance(50) {
+        if version == Version::Fleeting || version.is_hopeless() && random.chance(50) {
             config.set("restart-strategy.type", "none").expect("that is one of its values");
         }
         let mut parallelism = || random.between(1, slots_max.min(4)) as u32;
@@ -290,7 +302,7 @@ fn draw_config(
     random: &mut Random,
     is_reactive: bool,
     keeps_workers: bool,
-    retains_cancelled: bool,
+    retains_ended: bool,
 ) -> Result<Configuration> {
     let mut config = Configuration::default();
     config.set("execution.checkpointing.dir", CHECKPOINT_DIR)?;
@@ -303,7 +315,7 @@ fn draw_config(
     config.set("execution.checkpointing.tolerable-failed-checkpoints", &format!("{tolerable}"))?;
     config.set("restart-strategy.exponential-delay.max-backoff", "1 s")?;
     config.set("execution.state-recovery.from-local", &keeps_workers.to_string())?;
-    if retains_cancelled {
+    if retains_ended {
         config.set("execution.checkpointing.externalized-checkpoint-retention", "RETAIN_ON_CANCELLATION")?;
     }
     if is_reactive {

@@ -230,6 +230,8 @@ struct World {
     operations: BTreeMap<(JobId, u64), Operation>,
     /// What clients have asked, over all of them.
     questions: u64,
+    /// Until when a slow version completes nothing.
+    slow_until_ms: BTreeMap<JobId, i64>,
     upgrades: u64,
     rollbacks: u64,
     by_hand: u64,
@@ -253,7 +255,7 @@ impl World {
         Ok(Self {
             random,
             trace: Trace::new(is_verbose),
-            oracle: Oracle::new(scenario.max_parallelism, scenario.slots, scenario.retains_cancelled),
+            oracle: Oracle::new(scenario.max_parallelism, scenario.slots, scenario.retains_ended),
             scenario,
             now_ms: 0,
             occurrences: 0,
@@ -283,6 +285,7 @@ impl World {
             asked: BTreeMap::new(),
             operations: BTreeMap::new(),
             questions: 0,
+            slow_until_ms: BTreeMap::new(),
             upgrades: 0,
             rollbacks: 0,
             by_hand: 0,
@@ -359,7 +362,7 @@ impl World {
         if let Some((id, asked)) = self.asked.first_key_value() {
             return Err(format!("request {id} was never answered: {asked:?}"));
         }
-        if self.scenario.is_calm && !self.scenario.retains_cancelled {
+        if self.scenario.is_calm && !self.scenario.retains_ended {
             let left: Vec<&String> = self.store.below(CHECKPOINT_DIR).collect();
             if !left.is_empty() {
                 return Err(format!("the jobs left files: {left:?}"));

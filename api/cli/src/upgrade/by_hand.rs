@@ -119,8 +119,8 @@ impl ByHand {
         let Self { address, savepoint, .. } = self;
         format!(
             "It had completed a checkpoint, so the old version was not started again: it would write the same once more. Go on \
-             from the new version's last checkpoint, which http://{address}/jobs/{new_job}/checkpoints names as latest.completed; or, \
-             with output that is there twice, from {savepoint}:\n{}",
+             from the new version's last checkpoint, if it was to be kept (execution.checkpointing.externalized-checkpoint-retention): \
+             http://{address}/jobs/{new_job}/checkpoints names it as latest.completed. Or, with output that is there twice, from {savepoint}:\n{}",
             self.commands()
         )
     }

@@ -91,7 +91,7 @@ impl World {
 fn choose(screen: &Screen, upgrading: &Upgrading, job: JobId, facts: &JobFacts) -> Choice {
     let is_old = job == upgrading.old;
     match (facts.end.as_ref().map(|end| end.status), &facts.latest) {
-        (None, None) if facts.version != Version::Good => Choice::Withdraw(job),
+        (None, None) if facts.version.is_hopeless() => Choice::Withdraw(job),
         (None, _) => Choice::Keep(job),
         // It was the client that stopped it, as far as its user knows.
         (Some(JobStatus::Finished), Some(latest)) if is_old && latest.ends_job && screen.checked.is_some() => {

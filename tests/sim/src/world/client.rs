@@ -242,7 +242,7 @@ impl World {
     fn is_left(&self, status: JobStatus, latest: &CompletedCheckpoint) -> bool {
         match status {
             JobStatus::Finished => latest.ends_job,
-            JobStatus::Canceled => self.scenario.retains_cancelled,
+            JobStatus::Canceled | JobStatus::Failed => self.scenario.retains_ended,
             _ => false,
         }
     }

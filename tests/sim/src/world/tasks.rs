@@ -36,8 +36,16 @@ impl Task {
 }
 
 impl World {
-    fn version_of(&self, job: JobId) -> Version {
+    pub(super) fn version_of(&self, job: JobId) -> Version {
         self.oracle.jobs.get(&job).map(|facts| facts.version).unwrap_or_default()
+    }
+
+    fn completes_nothing(&self, job: JobId) -> bool {
+        match self.version_of(job) {
+            Version::CompletesNothing => true,
+            Version::Slow => self.slow_until_ms.get(&job).is_some_and(|until_ms| self.now_ms < *until_ms),
+            _ => false,
+        }
     }
 
     pub(super) fn deploy(&mut self, process: ProcessId, execution: ExecutionId, deployment: &JobDeployment) {
@@ -285,7 +293,7 @@ impl World {
                 Effect::RequestSplit => self.say(process, Up::RequestSplit { execution, subtask }),
                 Effect::Snapshot(checkpoint, snapshot) => {
                     let is_calm = self.now_ms >= self.scenario.calm_ms;
-                    let declines = self.version_of(execution.job) == Version::CompletesNothing
+                    let declines = self.completes_nothing(execution.job)
                         || !is_calm && self.random.chance(self.scenario.declines_percent);
                     let message = if declines {
                         let reason = Error::system("no space left on device");

@@ -27,6 +27,7 @@ pub(super) struct Upgrading {
     pub(super) spec: JobSpec,
     /// The name of the stop.
     pub(super) trigger: u64,
+    timeout_ms: i64,
     machine: Upgrade,
     /// What it waits for the answer to, with its number.
     pub(super) asked: Option<(u64, Ask)>,
@@ -52,7 +53,8 @@ impl World {
         let version = Version::draw(&mut self.random);
         let spec = self.scenario.draw_job(&mut self.random, version, None);
         let needs_checkpoint = version != Version::Good || self.random.chance(80);
-        let timeout = Duration::from_millis(self.random.between(500, 4000).unsigned_abs());
+        let timeout_ms = self.random.between(500, 4000);
+        let timeout = Duration::from_millis(timeout_ms.unsigned_abs());
         let machine = Upgrade::new(old, [new, again], needs_checkpoint, timeout);
         self.trace.line(
             self.now_ms,
@@ -65,6 +67,7 @@ impl World {
             again,
             spec: JobSpec { claim_mode: ClaimMode::NoClaim, ..spec },
             trigger: self.questions,
+            timeout_ms,
             machine,
             asked: None,
             screen: Screen::default(),
@@ -100,13 +103,18 @@ impl World {
     pub(super) fn client_asks(&mut self, line: usize, number: u64) {
         let Some(upgrading) = self.upgrading(line) else { return };
         let Some((_, ask)) = upgrading.asked.clone().filter(|(asked, _)| *asked == number) else { return };
+        let fits = Version::of(&upgrading.spec) != Version::Refused;
         match &ask {
             Ask::Stop => upgrading.screen.checked = upgrading.machine.checked().map(str::to_owned),
-            Ask::Start(_, savepoint) => upgrading.screen.savepoint = Some(savepoint.clone()),
+            Ask::Start(new, savepoint) => {
+                upgrading.screen.savepoint = Some(savepoint.clone());
+                let timeout_ms = upgrading.timeout_ms;
+                let slow_until_ms = self.now_ms + timeout_ms + self.random.between(-300, 100);
+                self.slow_until_ms.entry(*new).or_insert(slow_until_ms);
+            }
             _ => {}
         }
         if let Ask::Check(savepoint) = &ask {
-            let fits = Version::of(&upgrading.spec) != Version::Refused;
             let answer = self.store.load(savepoint, None).map(|_| Answer::Fits(fits));
             return self.after(5, 200, Occurrence::ClientHears { line, number, answer });
         }
