@@ -39,8 +39,9 @@ impl World {
                     return self.answer(line, number, Err(error));
                 }
                 let key = (old, upgrading.trigger);
-                if !self.operations.contains_key(&key) {
-                    self.operations.insert(key, Operation::Pending(Vec::new()));
+                let is_known = self.operations.contains_key(&key);
+                self.operations.entry(key).or_insert_with(|| Operation::Pending(Vec::new()));
+                if !is_known {
                     let suffix = self.savepoint_suffix();
                     let request = Request::Savepoint { job: old, target: None, stop: true, drain: false, suffix };
                     self.ask(request, Waiter::Operation(key.0, key.1));
