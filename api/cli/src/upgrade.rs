@@ -3,14 +3,16 @@
 //! Everything that can be found out before the old job stops is: the new graph, the upload, and by a savepoint that
 //! the job does not notice whether its state fits. What is left is then in the gap: the stop, and the start.
 //!
+//! What is asked for when is decided by [`flott_control::upgrade`]; here it is asked for, and told to the user.
+//!
 //! - `steps`: what has been done, and how long it took
 //! - `by_hand`: what to do if this process ends, or cannot go on
-//! - `settle`: whether the old job has stopped, where the answer was lost
-//! - `health`: whether the new job can work, and does
+//! - `look`: what can be seen of a job
+//! - `health`: whether the new job could work
 
 mod by_hand;
 mod health;
-mod settle;
+mod look;
 mod steps;
 
 use std::path::PathBuf;
@@ -18,6 +20,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use flott_checkpoint::Store;
+use flott_control::upgrade::{Answer, Ask, Outcome, Seen, Step, Upgrade, Version};
 use flott_control::{ClaimMode, JobSpec};
 use flott_core::ids::JobId;
 use flott_core::status::JobStatus;
@@ -30,10 +33,10 @@ use serde_json::json;
 
 use crate::output::{ClientArgs, Format};
 use crate::plan::PlanArgs;
-use crate::{block_on, cancel, check, format, jobs, run, terminal};
+use crate::{block_on, check, format, jobs, run, terminal};
 use by_hand::ByHand;
-use health::{Health, check_slots, takes_checkpoints};
-use settle::{last_savepoint, settle};
+use health::{check_slots, takes_checkpoints};
+use look::look;
 use steps::Steps;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -46,12 +49,6 @@ The job is stopped with a savepoint only after the new version has been checked 
 run, and complete its first checkpoint, within the timeout, the old one is started again from the same savepoint.
 
 Exit codes: 0 the new version runs, 1 it does not: the old one was left alone, or goes on again";
-
-/// How long the old version may take to run again, at least: whatever the new one was given, it is known to work.
-const BACK_TIMEOUT_MIN: Duration = Duration::from_secs(60);
-
-/// How long a job whose stop is over, or was forgotten, is looked at until it counts as one that goes on.
-const SETTLE_AFTER_STOP: Duration = Duration::from_secs(5);
 
 /// The arguments.
 #[derive(clap::Args, Debug)]
@@ -86,11 +83,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     // A relative path means a folder here, not one of the JobManager's.
     let target = args.savepoint_dir.as_deref().map(Store::normalize).transpose()?;
     let graph = args.plan.plan(&args.binary)?;
-    block_on(async {
-        let job = jobs::find(&client, &args.job).await?;
-        let upgrade = Upgrade { args, client, target, job, steps: Steps::default() };
-        upgrade.run(graph).await
-    })
+    block_on(async { Upgrading::prepare(args, client, target, graph).await?.run().await })
 }
 
 /// A bare number is milliseconds, in which nothing starts.
@@ -112,239 +105,256 @@ fn parent(savepoint: &str) -> &str {
     savepoint.rsplit_once('/').map_or(savepoint, |(folder, _)| folder)
 }
 
-struct Upgrade<'a> {
+/// The client's side of an upgrade: it asks for what the machine wants.
+struct Upgrading<'a> {
     args: &'a Args,
     client: Client,
     /// Where savepoints go.
     target: Option<String>,
-    /// The old job.
+    /// The old job, the new version's, and the old version's should it have to run again.
     job: JobId,
+    new_job: JobId,
+    again: JobId,
+    /// The id of the stop, so that it can be asked for again.
+    trigger: String,
+    graph: JobGraph,
+    /// The new binary's SHA-256.
+    artifact: String,
+    report: RestoreReport,
+    machine: Upgrade,
     steps: Steps,
 }
 
-/// What came of it, beside the steps.
-struct Outcome<'a> {
+/// What is printed of an outcome, beside the steps.
+struct Printed {
     name: &'static str,
     text: String,
     new_job: Option<JobId>,
-    savepoint: &'a str,
-    report: &'a RestoreReport,
+    savepoint: String,
     reason: Option<String>,
     code: ExitCode,
 }
 
-impl Upgrade<'_> {
-    async fn run(mut self, graph: JobGraph) -> Result<ExitCode> {
-        let (status, _) = self.client.status(self.job).await?;
-        if status != JobStatus::Running {
-            return Err(self.not_running(status).await);
+impl<'a> Upgrading<'a> {
+    /// Everything that can be found out before the cluster is asked for anything.
+    async fn prepare(args: &'a Args, client: Client, target: Option<String>, graph: JobGraph) -> Result<Self> {
+        let job = jobs::find(&client, &args.job).await?;
+        let seen = look(&client, job).await?;
+        if seen.status != JobStatus::Running {
+            return Err(not_running(job, &seen));
         }
-        let not_stopped = format!("job {} was not stopped", self.job);
-        let (prepared, report) = self.prepare(&graph).await.with_context(|| not_stopped.clone())?;
-        if report.is_refused() {
-            let outcome = Outcome {
-                name: "refused",
-                text: format!("The new version is refused, {not_stopped}"),
-                new_job: None,
-                savepoint: &prepared.savepoint,
-                report: &report,
-                reason: check::refusal(&report, &prepared.savepoint).err().map(|error| error.message),
-                code: ExitCode::FAILURE,
-            };
-            return self.print(&outcome);
-        }
-        let savepoint = self.stop(&prepared.savepoint).await?;
-        let by_hand = self.by_hand(&savepoint);
-        terminal::say(by_hand.if_interrupted());
-        let spec = JobSpec {
+        let not_stopped = || not_stopped(job);
+        check_slots(&client, job, &graph).await.with_context(not_stopped)?;
+        let takes_checkpoints = takes_checkpoints(&client, &graph).await.with_context(not_stopped)?;
+        let artifact = run::upload(&client, &args.binary).await.with_context(not_stopped)?;
+        let random_id = || JobId(flott_env::random_id());
+        let (new_job, again) = (random_id(), random_id());
+        Ok(Self {
+            args,
+            client,
+            target,
+            job,
+            new_job,
+            again,
+            trigger: random_id().to_string(),
             graph,
-            artifact: Some(prepared.artifact.clone()),
-            args: self.args.plan.args.clone(),
-            savepoint: Some(savepoint.clone()),
-            allow_non_restored_state: self.args.allow_non_restored_state,
-            claim_mode: ClaimMode::NoClaim,
-        };
-        let (new_job, reason) = match self.client.submit(&spec).await {
-            Ok(new_job) => {
-                let mut health = Health::new(&self.client, new_job, prepared.takes_checkpoints, self.args.timeout);
-                let healthy = self.steps.step("new version", format!("waiting for job {new_job}"), health.wait()).await;
-                self.steps.gap_ended(health.running_since());
-                match healthy {
-                    Ok(()) => return self.upgraded(new_job, &savepoint, &report),
-                    Err(error) => (Some(new_job), error.message),
-                }
-            }
-            // The cluster has looked at it and said no.
-            Err(error) if error.kind == ErrorKind::Input => (None, error.message),
-            // Nobody knows whether it was accepted, and both versions must not run at once.
-            Err(error) => return Err(hinted(error, by_hand.undecided("new"))),
-        };
-        self.back(new_job, &savepoint, &report, reason).await
+            artifact,
+            report: RestoreReport::default(),
+            machine: Upgrade::new(job, [new_job, again], takes_checkpoints, args.timeout),
+            steps: Steps::default(),
+        })
     }
 
-    /// Everything before the old job is touched.
-    async fn prepare(&mut self, graph: &JobGraph) -> Result<(Prepared, RestoreReport)> {
-        check_slots(&self.client, self.job, graph).await?;
-        let takes_checkpoints = takes_checkpoints(&self.client, graph).await?;
-        let artifact = run::upload(&self.client, &self.args.binary).await?;
-        let taken = self.client.savepoint(self.job, self.target.as_deref(), None);
-        let taken = self.steps.step("savepoint to check", "taking a savepoint".to_owned(), taken).await;
-        let savepoint = taken.context("the savepoint to check the new version against failed")?;
-        let loaded = Store::default().load_manifest(&savepoint, None).await;
+    async fn run(mut self) -> Result<ExitCode> {
+        let mut next = Step::Ask(Duration::ZERO, self.machine.begin());
+        loop {
+            self.steps.enter(&next, &self.doing(&next));
+            let (pause, asked) = match next {
+                Step::Ask(pause, asked) => (pause, asked),
+                Step::End(outcome) => return self.conclude(outcome),
+            };
+            flott_env::sleep(pause).await;
+            self.announce(&asked);
+            let answer = self.ask(&asked).await;
+            self.explain(&asked, &answer);
+            next = self.machine.step(flott_env::monotonic(), answer);
+        }
+    }
+
+    async fn ask(&mut self, asked: &Ask) -> Result<Answer> {
+        let (client, target) = (&self.client, self.target.as_deref());
+        match asked {
+            Ask::Savepoint => {
+                let taken = client.savepoint(self.job, target, None).await;
+                let taken = taken.context("the savepoint to check the new version against failed")?;
+                return Ok(Answer::Savepoint(taken));
+            }
+            Ask::Check(savepoint) => return self.check(savepoint).await.map(Answer::Fits),
+            Ask::StopResult => {
+                let location = client.savepoint_location(self.job, &self.trigger).await;
+                return location.map(Answer::Savepoint);
+            }
+            Ask::Look(job) => return look(client, *job).await.map(Answer::Job),
+            Ask::Stop => drop(client.trigger_stop(self.job, target, Drain(false), Some(&self.trigger)).await?),
+            Ask::Start(job, savepoint) => client.submit_as(*job, &self.spec(savepoint)).await?,
+            Ask::Checkpoint(job) => drop(client.post(&format!("/jobs/{job}/checkpoints"), &json!({})).await?),
+            Ask::Withdraw(job) => client.withdraw(*job).await?,
+            Ask::Restart(job, savepoint) => client.restart(self.job, savepoint, *job).await?,
+        }
+        Ok(Answer::Done)
+    }
+
+    /// Whether the new version can start from the savepoint.
+    async fn check(&mut self, savepoint: &str) -> Result<bool> {
+        let loaded = Store::default().load_manifest(savepoint, None).await;
         let (_, manifest) =
             loaded.context("the savepoint cannot be read here, so the new version cannot be checked")?;
-        let report = self.args.plan.check(&self.args.binary, &manifest, self.args.allow_non_restored_state)?;
+        self.report = self.args.plan.check(&self.args.binary, &manifest, self.args.allow_non_restored_state)?;
         if self.args.client.format.output == Format::Text {
-            terminal::say(check::table(&report));
+            terminal::say(check::table(&self.report));
         }
-        Ok((Prepared { artifact, savepoint, takes_checkpoints }, report))
+        Ok(!self.report.is_refused())
     }
 
-    /// Stops the old job; returns its last savepoint. `checked` is the one before.
-    async fn stop(&mut self, checked: &str) -> Result<String> {
-        let (by_hand, folder) = (self.by_hand(by_hand::UNKNOWN), parent(checked));
-        // From here on it matters if this process dies.
-        terminal::say(by_hand.before_stop(folder, checked));
-        let trigger = self.client.trigger_savepoint(self.job, self.target.as_deref(), Some(Drain(false))).await;
-        self.steps.gap_begins();
-        let (error, patience) = match trigger {
-            Ok(trigger) => {
-                let stopping = self.client.savepoint_location(self.job, &trigger);
-                let doing = format!("stopping job {}", self.job);
-                match self.steps.step("stop with savepoint", doing, stopping).await {
-                    Ok(savepoint) => return Ok(savepoint),
-                    Err(error) => (error, SETTLE_AFTER_STOP),
-                }
-            }
-            // The cluster has looked at it and said no.
-            Err(error) if error.kind == ErrorKind::Input => {
-                return Err(error.context(format!("job {} was not stopped", self.job)));
-            }
-            // It may have been accepted, and be under way.
-            Err(error) => (error, self.args.timeout),
-        };
-        terminal::say(format_args!("{error}\nlooking what has become of job {}", self.job));
-        let settled = settle(&self.client, self.job, checked, patience).await;
-        settled.map_err(|unsettled| hinted(unsettled.context(error), by_hand.stop_unknown(folder, checked)))
+    fn spec(&self, savepoint: &str) -> JobSpec {
+        JobSpec {
+            graph: self.graph.clone(),
+            artifact: Some(self.artifact.clone()),
+            args: self.args.plan.args.clone(),
+            savepoint: Some(savepoint.to_owned()),
+            allow_non_restored_state: self.args.allow_non_restored_state,
+            claim_mode: ClaimMode::NoClaim,
+        }
     }
 
-    /// The error for a job that has ended, or does not run at the moment.
-    async fn not_running(&self, status: JobStatus) -> Error {
-        let job = self.job;
-        if !status.is_terminal() {
-            return Error::input(format!("job {job} is {status}: only a running job can be upgraded"));
-        }
-        let savepoint = match last_savepoint(&self.client, job).await {
-            Ok(Some(savepoint)) => format!(", {savepoint}"),
+    /// What is shown while it goes on.
+    fn doing(&self, next: &Step) -> String {
+        match next {
+            Step::Ask(_, Ask::Savepoint) => "taking a savepoint".to_owned(),
+            Step::Ask(_, Ask::Stop) => format!("stopping job {}", self.job),
+            Step::Ask(_, Ask::Start(job, _) | Ask::Restart(job, _)) => format!("waiting for job {job}"),
+            Step::Ask(_, Ask::Withdraw(job)) => format!("cancelling job {job}"),
             _ => String::new(),
+        }
+    }
+
+    /// Tells what matters if this process dies in the next step, once.
+    fn announce(&mut self, asked: &Ask) {
+        let text = match asked {
+            Ask::Stop => {
+                let checked = self.machine.checked().unwrap_or_default();
+                self.by_hand(by_hand::UNKNOWN).before_stop(parent(checked), checked)
+            }
+            Ask::Start(_, savepoint) => self.by_hand(savepoint).if_interrupted(),
+            Ask::Withdraw(_) | Ask::Restart(..) => {
+                let reason = self.machine.going_back().unwrap_or_default();
+                format!("the new version does not work, going back to the old one: {reason}")
+            }
+            _ => return,
         };
-        Error::input(format!(
-            "job {job} is {status}: only a running job can be upgraded. `flott run -s` starts a new version from its last savepoint{savepoint}"
-        ))
+        self.steps.say_once(text);
+    }
+
+    /// Tells of an answer that was lost, or of a stop that failed.
+    fn explain(&mut self, asked: &Ask, answer: &Result<Answer>) {
+        let Err(error) = answer else { return };
+        match asked {
+            Ask::StopResult => {
+                self.steps.say_once(format!("{error}\nlooking what has become of job {}", self.job));
+            }
+            Ask::Stop | Ask::Start(..) | Ask::Restart(..) if error.kind == ErrorKind::System => {
+                self.steps.say_once(format!("{error}\ntrying again"));
+            }
+            _ => {}
+        }
     }
 
     fn by_hand(&self, savepoint: &str) -> ByHand {
         let Args { binary, plan, allow_non_restored_state, .. } = self.args;
-        ByHand::new(&self.client, self.job, savepoint, binary, plan, *allow_non_restored_state)
+        ByHand::new(&self.client, [self.job, self.again], savepoint, binary, plan, *allow_non_restored_state)
     }
 
-    fn upgraded(&self, new_job: JobId, savepoint: &str, report: &RestoreReport) -> Result<ExitCode> {
-        let gap = self.steps.gap().map(|gap| format!(" after a gap of {}", format::duration(gap)));
-        self.print(&Outcome {
-            name: "upgraded",
-            text: format!("Job {} is upgraded: job {new_job} runs{}", self.job, gap.unwrap_or_default()),
-            new_job: Some(new_job),
-            savepoint,
-            report,
-            reason: None,
-            code: ExitCode::SUCCESS,
-        })
-    }
-
-    /// Starts the old version again.
-    async fn back(
-        mut self,
-        new_job: Option<JobId>,
-        savepoint: &str,
-        report: &RestoreReport,
-        reason: String,
-    ) -> Result<ExitCode> {
-        terminal::say(format_args!("the new version does not work, going back to the old one: {reason}"));
-        let by_hand = self.by_hand(savepoint);
-        if let Some(new_job) = new_job {
-            self.end(new_job).await.map_err(|error| hinted(error, by_hand.new_may_run(new_job)))?;
-        }
-        let restarted = self.client.restart(self.job, savepoint).await;
-        let again = restarted.map_err(|error| match error.kind {
-            // The cluster has looked at it and said no.
-            ErrorKind::Input => hinted(error, by_hand.old()),
-            _ => hinted(error, by_hand.undecided("old")),
-        })?;
-        let mut health = Health::new(&self.client, again, false, self.args.timeout.max(BACK_TIMEOUT_MIN));
-        let running = self.steps.step("old version", format!("waiting for job {again}"), health.wait()).await;
-        running.map_err(|error| match error.kind {
-            // It has ended again.
-            ErrorKind::UserCode => hinted(error, by_hand.old()),
-            _ => hinted(error, by_hand.old_is_started(again)),
-        })?;
-        self.print(&Outcome {
-            name: "rolled-back",
-            text: format!(
-                "The new version does not work: {reason}\nThe old version goes on as job {again} from {savepoint}"
-            ),
-            new_job: Some(again),
-            savepoint,
-            report,
-            reason: Some(reason),
-            code: ExitCode::FAILURE,
-        })
-    }
-
-    /// Cancels the new job, and waits until nothing of it is left: two versions must not write at once.
-    async fn end(&self, new_job: JobId) -> Result<()> {
-        let (status, _) = self.client.status(new_job).await?;
-        if !status.is_terminal() {
-            // It may end by itself right now: what counts is that it has ended.
-            let cancelled = self.client.cancel(new_job).await;
-            let status = cancel::wait(&self.client, new_job).await?;
-            if !status.is_terminal() {
-                cancelled?;
-                return Err(Error::system(format!("job {new_job} is {status}, it does not end")));
+    fn conclude(&self, outcome: Outcome) -> Result<ExitCode> {
+        let checked = self.machine.checked().unwrap_or_default();
+        let savepoint = self.machine.savepoint().unwrap_or(checked).to_owned();
+        let by_hand = self.by_hand(&savepoint);
+        let (job, new_job, again) = (self.job, self.new_job, self.again);
+        let printed = match outcome {
+            Outcome::NotStopped(error) => return Err(error.context(not_stopped(job))),
+            Outcome::Ended(error) => return Err(hinted(error, "The new version was not started")),
+            Outcome::StopUnknown(error) => {
+                let by_hand = self.by_hand(by_hand::UNKNOWN);
+                return Err(hinted(error, by_hand.stop_unknown(parent(checked), checked)));
             }
-        }
-        if health::has_checkpoint(&self.client, new_job).await {
-            terminal::say(
-                "warning: the new version had completed a checkpoint: what it wrote since the savepoint is written again",
-            );
-        }
-        Ok(())
+            Outcome::NewEnded(error) => return Err(hinted(error, by_hand.new_counts(new_job))),
+            Outcome::NotWithdrawn(error) => return Err(hinted(error, by_hand.new_may_run(new_job))),
+            Outcome::StartUnknown(Version::New, error) => return Err(hinted(error, by_hand.undecided("new"))),
+            Outcome::StartUnknown(Version::Old, error) => return Err(hinted(error, by_hand.undecided("old"))),
+            Outcome::OldEnded(error) => return Err(hinted(error, by_hand.old())),
+            Outcome::OldSlow(error) => return Err(hinted(error, by_hand.old_is_started(again))),
+            Outcome::Refused => Printed {
+                name: "refused",
+                text: format!("The new version is refused, {}", not_stopped(job)),
+                new_job: None,
+                reason: check::refusal(&self.report, &savepoint).err().map(|error| error.message),
+                savepoint,
+                code: ExitCode::FAILURE,
+            },
+            Outcome::Upgraded => {
+                let gap = self.machine.gap().map(|gap| format!(" after a gap of {}", format::duration(gap)));
+                Printed {
+                    name: "upgraded",
+                    text: format!("Job {job} is upgraded: job {new_job} runs{}", gap.unwrap_or_default()),
+                    new_job: Some(new_job),
+                    savepoint,
+                    reason: None,
+                    code: ExitCode::SUCCESS,
+                }
+            }
+            Outcome::RolledBack(reason) => Printed {
+                name: "rolled-back",
+                text: format!(
+                    "The new version does not work: {reason}\nThe old version goes on as job {again} from {savepoint}"
+                ),
+                new_job: Some(again),
+                savepoint,
+                reason: Some(reason),
+                code: ExitCode::FAILURE,
+            },
+        };
+        self.print(&printed)
     }
 
-    fn print(&self, outcome: &Outcome<'_>) -> Result<ExitCode> {
+    fn print(&self, printed: &Printed) -> Result<ExitCode> {
         let value = json!({
-            "outcome": outcome.name,
+            "outcome": printed.name,
             "job": self.job.to_string(),
-            "new-job": outcome.new_job.map(|job| job.to_string()),
-            "savepoint": outcome.savepoint,
-            "savepointDir": parent(outcome.savepoint),
-            "gap": self.steps.gap().map(millis),
+            "new-job": printed.new_job.map(|job| job.to_string()),
+            "savepoint": printed.savepoint,
+            "savepointDir": parent(&printed.savepoint),
+            "gap": self.machine.gap().map(millis),
             "steps": self.steps.json(),
-            "check": check::json(outcome.report),
-            "reason": outcome.reason,
+            "check": check::json(&self.report),
+            "reason": printed.reason,
         });
-        self.args.client.print(&outcome.text, &value)?;
-        Ok(outcome.code)
+        self.args.client.print(&printed.text, &value)?;
+        Ok(printed.code)
     }
 }
 
-/// What is known before the old job is stopped.
-struct Prepared {
-    /// The new binary's SHA-256.
-    artifact: String,
-    /// The savepoint that the new version was checked against.
-    savepoint: String,
-    /// Whether the new job takes checkpoints, so that its first one is waited for.
-    takes_checkpoints: bool,
+fn not_stopped(job: JobId) -> String {
+    format!("job {job} was not stopped")
+}
+
+/// The error for a job that has ended, or does not run at the moment.
+fn not_running(job: JobId, seen: &Seen) -> Error {
+    let way_out = match seen.stopped_with() {
+        Some(savepoint) => {
+            format!(". `flott run -s` starts a new version from the savepoint that it was stopped with, {savepoint}")
+        }
+        None => String::new(),
+    };
+    Error::input(format!("job {job} is {}: only a running job can be upgraded{way_out}", seen.status))
 }
 
 fn millis(duration: Duration) -> u64 {

@@ -86,19 +86,34 @@ impl Client {
         self.call(Method::PATCH, &format!("/jobs/{job}?mode=cancel"), None).await.map(drop)
     }
 
+    /// Cancels a job unless it has completed a checkpoint.
+    pub async fn withdraw(&self, job: JobId) -> Result<()> {
+        self.call(Method::PATCH, &format!("/jobs/{job}?mode=cancel&unless=checkpoint"), None).await.map(drop)
+    }
+
     /// Takes a savepoint, or with `stop` ends the job with one; returns its folder.
     pub async fn savepoint(&self, job: JobId, target: Option<&str>, stop: Option<Drain>) -> Result<String> {
-        let trigger = self.trigger_savepoint(job, target, stop).await?;
+        let trigger = match stop {
+            None => {
+                let body = json!({ "target-directory": target, "cancel-job": false });
+                self.trigger(&format!("/jobs/{job}/savepoints"), &body).await?
+            }
+            Some(drain) => self.trigger_stop(job, target, drain, None).await?,
+        };
         self.savepoint_location(job, &trigger).await
     }
 
-    /// Asks for a savepoint, or with `stop` for the job's end with one; returns the operation's id once that is accepted.
-    pub async fn trigger_savepoint(&self, job: JobId, target: Option<&str>, stop: Option<Drain>) -> Result<String> {
-        let (path, body) = match stop {
-            None => (format!("/jobs/{job}/savepoints"), json!({"target-directory": target, "cancel-job": false})),
-            Some(Drain(drain)) => (format!("/jobs/{job}/stop"), json!({"targetDirectory": target, "drain": drain})),
-        };
-        self.trigger(&path, &body).await
+    /// Asks for the job's end with a savepoint; returns the operation's id once that is accepted. Asked again with the
+    /// same `trigger`, 32 hexadecimal digits, it is the same stop.
+    pub async fn trigger_stop(
+        &self,
+        job: JobId,
+        target: Option<&str>,
+        Drain(drain): Drain,
+        trigger: Option<&str>,
+    ) -> Result<String> {
+        let body = json!({ "targetDirectory": target, "drain": drain, "triggerId": trigger });
+        self.trigger(&format!("/jobs/{job}/stop"), &body).await
     }
 
     /// Waits for a savepoint that was asked for; returns its folder.
@@ -117,11 +132,10 @@ impl Client {
         Ok((operation["checkpointId"].as_u64(), location.to_owned()))
     }
 
-    /// Starts a job that has ended again from a savepoint, as it was; returns the new job's id.
-    pub async fn restart(&self, job: JobId, savepoint: &str) -> Result<JobId> {
-        let path = format!("/jobs/{job}/restart");
-        let accepted = self.post(&path, &json!({ "savepointPath": savepoint })).await?;
-        accepted["jobid"].as_str().ok_or_else(|| unexpected(&path, &accepted))?.parse()
+    /// Starts a job that has ended again from a savepoint, as it was, under the id `again`. To repeat that changes nothing.
+    pub async fn restart(&self, job: JobId, savepoint: &str, again: JobId) -> Result<()> {
+        let path = format!("/jobs/{job}/restart?jobid={again}");
+        self.post(&path, &json!({ "savepointPath": savepoint })).await.map(drop)
     }
 
     /// Starts an operation; returns its id.
@@ -182,9 +196,13 @@ impl Client {
 
     /// Submits a job; returns its id.
     pub async fn submit(&self, spec: &JobSpec) -> Result<JobId> {
-        let body = serde_json::to_value(spec).map_err(|error| Error::system(format!("writing the job: {error}")))?;
-        let accepted = self.post("/jobs", &body).await?;
+        let accepted = self.post("/jobs", &job_body(spec)?).await?;
         accepted["jobid"].as_str().ok_or_else(|| unexpected("/jobs", &accepted))?.parse()
+    }
+
+    /// Submits a job under this id. To repeat that changes nothing.
+    pub async fn submit_as(&self, job: JobId, spec: &JobSpec) -> Result<()> {
+        self.post(&format!("/jobs?jobid={job}"), &job_body(spec)?).await.map(drop)
     }
 
     /// A job's state, and the cause if it failed.
@@ -293,6 +311,10 @@ fn cause(error: &reqwest::Error) -> String {
         cause = inner;
     }
     cause.to_string()
+}
+
+fn job_body(spec: &JobSpec) -> Result<Value> {
+    serde_json::to_value(spec).map_err(|error| Error::system(format!("writing the job: {error}")))
 }
 
 fn unexpected(path: &str, value: &Value) -> Error {

@@ -6,12 +6,13 @@
 //!
 //! Every message about an execution carries its job and generation; the receiver drops what belongs
 //! to another one. The crate `flott-proto` carries these values over gRPC, an embedded cluster over
-//! a channel; the pure machines in `jobmanager/core` see nothing else.
+//! a channel; the pure machines in `jobmanager/core` see nothing else. [`upgrade`] is what a client asks for over REST.
 
 mod deployment;
 mod facts;
 mod messages;
 mod metrics;
+pub mod upgrade;
 
 pub use deployment::{ClaimMode, JobDeployment, JobSpec, TaskDeployment, WorkerAddress};
 pub use facts::{CompletedCheckpoint, Fact, JobEnd};

@@ -67,15 +67,20 @@ pub enum Event {
 /// What a client can ask for.
 #[derive(Clone, Debug)]
 pub enum Request {
-    /// Run a job under this new id.
+    /// Run a job under this new id. The same again is the same submission: a client whose answer was lost repeats it.
     Submit {
-        /// The id, made by the server.
+        /// The id, made by the server or the client.
         job: JobId,
         /// The job.
         spec: Box<JobSpec>,
     },
     /// Stop a job without a savepoint.
     Cancel {
+        /// The job.
+        job: JobId,
+    },
+    /// Cancel a job unless it has completed a checkpoint: then what it wrote counts, and nobody may write it again.
+    Withdraw {
         /// The job.
         job: JobId,
     },

@@ -18,6 +18,13 @@ use crate::view::{JobView, TaskManagerView};
 /// How many submissions may be on their way to the log.
 const SUBMISSIONS_MAX: usize = 256;
 
+/// A submission on its way to the log, and who waits for it.
+#[derive(Clone, Debug)]
+struct Submission {
+    spec: Box<JobSpec>,
+    requests: Vec<RequestId>,
+}
+
 /// The JobManager's state and decisions. See the [crate]'s documentation.
 #[derive(Clone, Debug)]
 pub struct Cluster {
@@ -25,7 +32,7 @@ pub struct Cluster {
     sessions: Sessions,
     resources: Resources,
     jobs: BTreeMap<JobId, Job>,
-    submissions: BTreeMap<JobId, RequestId>,
+    submissions: BTreeMap<JobId, Submission>,
     is_recovered: bool,
     now_ms: i64,
 }
@@ -215,21 +222,18 @@ impl Cluster {
             return;
         }
         let job = match request {
-            Request::Submit { job, spec } => {
-                match self.accept(job, &spec) {
-                    Ok(()) => {
-                        self.submissions.insert(job, id);
-                        let fact = Fact::JobSubmitted { job, spec, submitted_ms: self.now_ms };
-                        commands.push(Command::Propose(fact));
-                    }
-                    Err(error) => commands.push(Command::Reply { id, reply: Err(error) }),
-                }
-                return;
-            }
+            Request::Submit { job, spec } => return self.submit(id, job, spec, commands),
             Request::Cancel { job } => (
                 job,
                 self.with_job(job, commands, |job, ctx| {
                     let result = job.cancel(ctx).map(Some);
+                    job.answer(ctx, id, result);
+                }),
+            ),
+            Request::Withdraw { job } => (
+                job,
+                self.with_job(job, commands, |job, ctx| {
+                    let result = job.withdraw(ctx).map(Some);
                     job.answer(ctx, id, result);
                 }),
             ),
@@ -261,10 +265,31 @@ impl Cluster {
         }
     }
 
-    fn accept(&self, job: JobId, spec: &JobSpec) -> Result<()> {
-        if self.jobs.contains_key(&job) || self.submissions.contains_key(&job) {
-            return Err(Error::input(format!("job {job} has been submitted already")));
+    fn submit(&mut self, id: RequestId, job: JobId, spec: Box<JobSpec>, commands: &mut Vec<Command>) {
+        let taken = || Err(Error::input(format!("another job has been submitted as {job} already")));
+        if let Some(submission) = self.submissions.get_mut(&job) {
+            if is_same(&submission.spec, &spec) {
+                submission.requests.push(id);
+            } else {
+                commands.push(Command::Reply { id, reply: taken() });
+            }
+            return;
         }
+        if let Some(known) = self.jobs.get(&job) {
+            let reply = if is_same(known.spec(), &spec) { Ok(Reply::Submitted) } else { taken() };
+            commands.push(Command::Reply { id, reply });
+            return;
+        }
+        match self.accept(&spec) {
+            Ok(()) => {
+                self.submissions.insert(job, Submission { spec: spec.clone(), requests: vec![id] });
+                commands.push(Command::Propose(Fact::JobSubmitted { job, spec, submitted_ms: self.now_ms }));
+            }
+            Err(error) => commands.push(Command::Reply { id, reply: Err(error) }),
+        }
+    }
+
+    fn accept(&self, spec: &JobSpec) -> Result<()> {
         if self.submissions.len() >= SUBMISSIONS_MAX {
             return Err(Error::system("too many jobs are being submitted: try again in a moment"));
         }
@@ -288,7 +313,7 @@ impl Cluster {
             self.with_job(id, commands, |job, _| job.replay(fact));
             return;
         }
-        if let Some(request) = self.submissions.remove(&id) {
+        for request in self.submissions.remove(&id).into_iter().flat_map(|submission| submission.requests) {
             commands.push(Command::Reply { id: request, reply: Ok(Reply::Submitted) });
         }
         self.with_job(id, commands, |job, ctx| match fact {
@@ -318,6 +343,13 @@ impl Cluster {
             self.with_job(id, commands, |job, ctx| job.tick(ctx));
         }
     }
+}
+
+/// Whether two submissions mean the same job. Its parallelism may have changed since.
+fn is_same(one: &JobSpec, other: &JobSpec) -> bool {
+    let identity =
+        |spec: &JobSpec| (spec.artifact.clone(), spec.args.clone(), spec.savepoint.clone(), spec.graph.name.clone());
+    identity(one) == identity(other)
 }
 
 /// What execution a message is about.

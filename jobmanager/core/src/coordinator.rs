@@ -226,7 +226,7 @@ impl Coordinator {
 
     /// Whether sources may have stopped for good, or tasks have finished: then no task can just go on.
     pub(crate) fn is_stopping(&self) -> bool {
-        self.is_ending() || self.pending.as_ref().is_some_and(Pending::is_stop)
+        self.is_ending() || self.pending.iter().any(Pending::is_stop)
     }
 
     /// The folder that tasks of a generation write into.

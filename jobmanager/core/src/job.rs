@@ -242,6 +242,11 @@ impl Job {
         }
     }
 
+    /// What was submitted, with the parallelism that the job has now.
+    pub(crate) fn spec(&self) -> &JobSpec {
+        &self.spec
+    }
+
     /// Whether the job is over, durably.
     pub(crate) fn has_ended(&self) -> bool {
         matches!(self.phase, Phase::Ended)

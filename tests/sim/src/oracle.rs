@@ -6,6 +6,7 @@ use flott_control::{ClaimMode, CompletedCheckpoint, ExecutionId, Fact, JobDeploy
 use flott_core::ids::{CheckpointId, Generation, JobId, SubtaskId, TaskManagerId};
 use flott_core::status::JobStatus;
 
+use crate::scenario::{Version, line_of};
 use crate::task::Committable;
 
 /// A rule that was broken.
@@ -14,6 +15,7 @@ pub(crate) type Violation = String;
 /// One job, as its facts tell it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct JobFacts {
+    pub(crate) version: Version,
     pub(crate) generation: Generation,
     /// How many subtasks each vertex has, or will have in the next generation.
     pub(crate) parallelism: Vec<u32>,
@@ -40,6 +42,7 @@ impl JobFacts {
     fn new(spec: &JobSpec) -> Self {
         let parallelism: Vec<u32> = spec.graph.vertices.iter().map(|vertex| vertex.parallelism).collect();
         Self {
+            version: Version::of(spec),
             parallelisms: vec![parallelism.clone()],
             parallelism,
             savepoint: spec.savepoint.clone(),
@@ -66,8 +69,8 @@ struct Used {
 pub(crate) struct Oracle {
     max_parallelism: u32,
     slots_max: usize,
-    /// Whether a cancelled job's checkpoints are to stay.
-    retains_cancelled: bool,
+    /// Whether the checkpoints of a job that was cancelled, or has failed, are to stay.
+    retains_ended: bool,
     pub(crate) jobs: BTreeMap<JobId, JobFacts>,
     /// Where every checkpoint and savepoint lies or lay.
     locations: BTreeMap<String, (JobId, CheckpointId)>,
@@ -75,23 +78,24 @@ pub(crate) struct Oracle {
     /// Subtasks, with the execution that they were started in, that carried over to other generations.
     carried: BTreeSet<(ExecutionId, SubtaskId, Generation)>,
     tokens: BTreeSet<String>,
-    visible: BTreeSet<u64>,
+    /// The records of each line that are visible.
+    visible: BTreeMap<usize, BTreeSet<u64>>,
     counts: BTreeMap<ExecutionId, BTreeMap<SubtaskId, u64>>,
 }
 
 impl Oracle {
     /// Nothing has happened yet. A TaskManager has `slots_max` slots.
-    pub(crate) fn new(max_parallelism: u32, slots_max: u32, retains_cancelled: bool) -> Self {
+    pub(crate) fn new(max_parallelism: u32, slots_max: u32, retains_ended: bool) -> Self {
         Self {
             max_parallelism,
             slots_max: slots_max as usize,
-            retains_cancelled,
+            retains_ended,
             jobs: BTreeMap::new(),
             locations: BTreeMap::new(),
             used: BTreeMap::new(),
             carried: BTreeSet::new(),
             tokens: BTreeSet::new(),
-            visible: BTreeSet::new(),
+            visible: BTreeMap::new(),
             counts: BTreeMap::new(),
         }
     }
@@ -99,10 +103,16 @@ impl Oracle {
     /// A fact became durable.
     pub(crate) fn durable(&mut self, fact: &Fact) -> Result<(), Violation> {
         match fact {
-            Fact::JobSubmitted { job, spec, .. } => match self.jobs.insert(*job, JobFacts::new(spec)) {
-                Some(_) => Err(format!("job {job} was submitted twice")),
-                None => Ok(()),
-            },
+            Fact::JobSubmitted { job, spec, .. } => {
+                let mut of_line = self.jobs.iter().filter(|(other, _)| line_of(**other) == line_of(*job));
+                if let Some((other, _)) = of_line.find(|(_, facts)| facts.end.is_none()) {
+                    return Err(format!("job {job} was submitted, but {other} of its line has not ended"));
+                }
+                match self.jobs.insert(*job, JobFacts::new(spec)) {
+                    Some(_) => Err(format!("job {job} was submitted twice")),
+                    None => Ok(()),
+                }
+            }
             Fact::GenerationStarted { job, generation } => {
                 let facts = self.running(*job)?;
                 if *generation != facts.generation + 1 {
@@ -207,11 +217,11 @@ impl Oracle {
 
     /// Every checkpoint and savepoint that must be there, with all its files.
     pub(crate) fn needed(&self) -> impl Iterator<Item = &CompletedCheckpoint> {
-        let retains_cancelled = self.retains_cancelled;
+        let retains_ended = self.retains_ended;
         self.jobs.values().flat_map(move |facts| {
             let is_retained = match &facts.end {
                 None => true,
-                Some(end) => end.status == JobStatus::Canceled && retains_cancelled && !facts.is_claimed,
+                Some(end) => end.status != JobStatus::Finished && retains_ended && !facts.is_claimed,
             };
             facts.checkpoints.values().filter(move |checkpoint| checkpoint.is_savepoint || is_retained)
         })
@@ -255,11 +265,12 @@ impl Oracle {
         self.carried.insert((started, subtask, generation));
     }
 
-    /// A worker is told what to run.
+    /// A worker is told what to run. Other jobs use `others` slots of its TaskManager.
     pub(crate) fn check_deployment(
         &mut self,
         execution: ExecutionId,
         deployment: &JobDeployment,
+        others: usize,
     ) -> Result<(), Violation> {
         for task in &deployment.tasks {
             self.check_start(execution, task.restore.as_ref().map(|restore| restore.checkpoint))?;
@@ -297,7 +308,7 @@ impl Oracle {
         if used.slots.insert(worker.task_manager.clone(), slots.len()).is_some() {
             return Err(format!("generation {generation} has two workers on {}", worker.task_manager));
         }
-        let sum: usize = self.used.values().filter_map(|used| used.slots.get(&worker.task_manager)).sum();
+        let sum = slots.len() + others;
         if sum > self.slots_max {
             return Err(format!("{sum} slots are used on {}, which has {}", worker.task_manager, self.slots_max));
         }
@@ -319,7 +330,8 @@ impl Oracle {
         if !self.tokens.insert(token.clone()) {
             return Ok(());
         }
-        match records.iter().find(|&&record| !self.visible.insert(record)) {
+        let visible = self.visible.entry(line_of(execution.job)).or_default();
+        match records.iter().find(|&&record| !visible.insert(record)) {
             Some(record) => Err(format!("record {record:#x} became visible twice, the second time by {token}")),
             None => Ok(()),
         }
@@ -330,12 +342,18 @@ impl Oracle {
         self.counts.entry(execution).or_default().insert(subtask, count);
     }
 
-    /// The last job is over.
+    /// The last job of a line that the log has.
+    pub(crate) fn last_of(&self, line: usize) -> Option<(JobId, &JobFacts)> {
+        let last = self.jobs.iter().rev().find(|(job, _)| line_of(**job) == line);
+        last.map(|(&job, facts)| (job, facts))
+    }
+
+    /// The last job of a line is over.
     pub(crate) fn check_end(&self, job: JobId, records: u64) -> Result<(), Violation> {
         let Some(facts) = self.jobs.get(&job) else { return Err(format!("job {job} was never submitted")) };
         match &facts.end {
             Some(JobEnd { status: JobStatus::Finished, .. }) => {
-                let visible = self.visible.len() as u64;
+                let visible = self.visible.get(&line_of(job)).map_or(0, BTreeSet::len) as u64;
                 if visible != records {
                     return Err(format!("{visible} of {records} records are visible at the end"));
                 }
@@ -347,6 +365,8 @@ impl Oracle {
                 Ok(())
             }
             Some(JobEnd { status: JobStatus::Canceled, .. }) => Ok(()),
+            // Its checkpoint counted, and was not to be kept.
+            Some(JobEnd { status: JobStatus::Failed, .. }) if facts.version == Version::Fleeting => Ok(()),
             Some(JobEnd { status, error, .. }) => Err(format!("job {job} is {status}: {error:?}")),
             None => Err(format!("job {job} has no end")),
         }

@@ -3,7 +3,9 @@
 //! Everything that takes time is an occurrence in one queue, ordered by its time and then by when
 //! it was put there.
 //!
-//! - `leader`: the JobManager's process and its log; `client`: what is asked of it, and the faults
+//! - `leader`: the JobManager's process and its log; `faults`: what goes wrong
+//! - `client`: what is asked of the JobManager, and how one job follows another; `upgrade`: clients that upgrade a job,
+//!   over `rest`; `by_hand`: what their users do when they are left alone
 //! - `network`: sessions
 //! - `processes`: TaskManagers and workers; `tasks`: what workers run
 //! - `store`: their files
@@ -11,7 +13,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use flott_checkpoint::SubtaskSnapshot;
-use flott_control::{Down, ExecutionId, Fact, JobSpec, Up};
+use flott_control::upgrade::{Answer, Ask};
+use flott_control::{Down, ExecutionId, Fact, Up};
 use flott_core::Result;
 use flott_core::ids::{CheckpointId, JobId, SubtaskId, TaskManagerId};
 use flott_core::status::JobStatus;
@@ -19,20 +22,25 @@ use flott_jobmanager_core::{Cluster, Event, Request, RequestId, SessionId};
 
 use crate::oracle::{Oracle, Violation};
 use crate::random::Random;
-use crate::scenario::{CHECKPOINT_DIR, Fault, Scenario};
+use crate::scenario::{CHECKPOINT_DIR, Fault, Scenario, Version, job_id};
 use crate::task::Element;
 use crate::trace::Trace;
-use crate::world::client::Asked;
+use crate::world::client::{Asked, Line, Waiter};
 use crate::world::network::Link;
 use crate::world::processes::{Process, ProcessId};
+use crate::world::rest::Operation;
 use crate::world::store::Store;
 
+mod by_hand;
 mod client;
+mod faults;
 mod leader;
 mod network;
 mod processes;
+mod rest;
 mod store;
 mod tasks;
+mod upgrade;
 
 /// How long a job may take once nothing goes wrong any more. That is a few heartbeat timeouts, and its records.
 const CALM_MS_MAX: i64 = 60_000;
@@ -48,8 +56,16 @@ pub struct Outcome {
     pub occurrences: u64,
     /// How long it took, in simulated milliseconds.
     pub time_ms: i64,
-    /// How many jobs there were, each going on from the one before.
+    /// How many lines of jobs there were, at once.
+    pub lines: usize,
+    /// How many jobs there were, over all lines.
     pub jobs: usize,
+    /// How many upgrades ended with the new version.
+    pub upgrades: u64,
+    /// How many upgrades ended with the old version, after the new one did not work.
+    pub rollbacks: u64,
+    /// How many jobs a user started by hand, because an upgrade had ended with none.
+    pub by_hand: u64,
     /// How many executions there were, over all jobs.
     pub generations: u64,
     /// How many times a job was given another parallelism.
@@ -62,8 +78,8 @@ pub struct Outcome {
     pub checkpoints: usize,
     /// How many times the JobManager was started.
     pub leaders: u64,
-    /// How the last job ended.
-    pub status: Option<JobStatus>,
+    /// How the last job of each line ended.
+    pub statuses: Vec<JobStatus>,
 }
 
 /// Runs one seed to its end. Verbose runs print what happens to standard error.
@@ -152,8 +168,27 @@ enum Occurrence {
         execution: ExecutionId,
     },
     Fault(Fault),
-    /// The client looks after its jobs.
-    Client,
+    /// A client looks after its line of jobs.
+    Client {
+        line: usize,
+    },
+    /// A client that upgrades a job sends its request.
+    ClientAsks {
+        line: usize,
+        number: u64,
+    },
+    /// The request arrives at the JobManager.
+    Rest {
+        line: usize,
+        number: u64,
+        ask: Ask,
+    },
+    /// The client is answered, or gives up waiting.
+    ClientHears {
+        line: usize,
+        number: u64,
+        answer: Result<Answer>,
+    },
 }
 
 struct World {
@@ -193,16 +228,21 @@ struct World {
     continued: u64,
     carried: u64,
 
-    jobs: Vec<(JobId, JobSpec)>,
-    /// When the last of them was thought of.
-    begun_ms: i64,
-    submitted_in: Option<u64>,
+    lines: Vec<Line>,
     requests: RequestId,
     asked: BTreeMap<RequestId, Asked>,
+    /// What REST does beside the requests that asked for it, by the job and the name that the client gave it.
+    operations: BTreeMap<(JobId, u64), Operation>,
+    /// What clients have asked, over all of them.
+    questions: u64,
+    /// Until when a slow version completes nothing.
+    slow_until_ms: BTreeMap<JobId, i64>,
+    upgrades: u64,
+    rollbacks: u64,
+    by_hand: u64,
     savepoints: u64,
     /// The epoch in which the JobManager promised to cancel a job.
     cancelled: BTreeMap<JobId, u64>,
-    is_over: bool,
     oracle: Oracle,
     violation: Option<Violation>,
 }
@@ -211,11 +251,16 @@ impl World {
     fn new(seed: u64, is_verbose: bool) -> Result<Self> {
         let mut random = Random::new(seed);
         let scenario = Scenario::draw(&mut random)?;
-        let spec = scenario.draw_job(&mut random, None);
+        let lines = 0..scenario.inputs.len();
+        let lines = lines.map(|line| {
+            let spec = scenario.draw_job(&mut random, Version::Good, None);
+            Line::new(job_id(line, 1), spec)
+        });
+        let lines = lines.collect();
         Ok(Self {
             random,
             trace: Trace::new(is_verbose),
-            oracle: Oracle::new(scenario.max_parallelism, scenario.slots, scenario.retains_cancelled),
+            oracle: Oracle::new(scenario.max_parallelism, scenario.slots, scenario.retains_ended),
             scenario,
             now_ms: 0,
             occurrences: 0,
@@ -241,14 +286,17 @@ impl World {
             placements: BTreeMap::new(),
             continued: 0,
             carried: 0,
-            jobs: vec![(JobId([1; 16]), spec)],
-            begun_ms: 0,
-            submitted_in: None,
+            lines,
             requests: 0,
             asked: BTreeMap::new(),
+            operations: BTreeMap::new(),
+            questions: 0,
+            slow_until_ms: BTreeMap::new(),
+            upgrades: 0,
+            rollbacks: 0,
+            by_hand: 0,
             savepoints: 0,
             cancelled: BTreeMap::new(),
-            is_over: false,
             violation: None,
         })
     }
@@ -261,8 +309,10 @@ impl World {
         for (at_ms, fault) in self.scenario.faults.clone() {
             self.at(at_ms, Occurrence::Fault(fault));
         }
-        self.after(1, 1, Occurrence::Client);
-        while !self.is_over {
+        for line in 0..self.lines.len() {
+            self.after(1, 1, Occurrence::Client { line });
+        }
+        while !self.lines.iter().all(|line| line.is_over) {
             let Some(((at_ms, number), occurrence)) = self.queue.pop_first() else {
                 return Err("nothing is left to happen".into());
             };
@@ -281,7 +331,8 @@ impl World {
             if let Some(violation) = self.violation.take() {
                 return Err(format!("at {} ms: {violation}", self.now_ms));
             }
-            let is_late = self.now_ms > self.scenario.calm_ms.max(self.begun_ms) + CALM_MS_MAX;
+            let begun_ms = self.lines.iter().map(|line| line.begun_ms).fold(self.scenario.calm_ms, i64::max);
+            let is_late = self.now_ms > begun_ms + CALM_MS_MAX;
             if is_late || self.occurrences > OCCURRENCES_MAX {
                 let jobs = self.cluster.as_ref().map(Cluster::jobs).unwrap_or_default();
                 let statuses: Vec<_> = jobs.iter().map(|job| (job.status, &job.waiting_for)).collect();
@@ -289,30 +340,36 @@ impl World {
             }
         }
         self.check_end()?;
-        let (job, _) = self.current_job();
         let facts = || self.oracle.jobs.values();
+        let last = (0..self.lines.len()).filter_map(|line| self.oracle.last_of(line)?.1.end.as_ref());
         Ok(Outcome {
             trace_hash: self.trace.hash(),
             occurrences: self.occurrences,
             time_ms: self.now_ms,
-            jobs: self.jobs.len(),
+            lines: self.lines.len(),
+            jobs: self.oracle.jobs.len(),
+            upgrades: self.upgrades,
+            rollbacks: self.rollbacks,
+            by_hand: self.by_hand,
             generations: facts().map(|facts| facts.generation).sum(),
             rescales: facts().map(|facts| facts.rescales()).sum(),
             continued: self.continued,
             carried: self.carried,
             checkpoints: self.log.iter().filter(|fact| matches!(fact, Fact::CheckpointCompleted { .. })).count(),
             leaders: self.epoch,
-            status: self.oracle.jobs.get(&job).and_then(|facts| facts.end.as_ref()).map(|end| end.status),
+            statuses: last.map(|end| end.status).collect(),
         })
     }
 
     fn check_end(&self) -> Result<(), Violation> {
-        let (job, _) = self.current_job();
-        self.oracle.check_end(job, self.scenario.records())?;
+        for (line, input) in self.scenario.inputs.iter().enumerate() {
+            let last = self.oracle.last_of(line);
+            self.oracle.check_end(last.map_or(job_id(line, 1), |(job, _)| job), input.records())?;
+        }
         if let Some((id, asked)) = self.asked.first_key_value() {
             return Err(format!("request {id} was never answered: {asked:?}"));
         }
-        if self.scenario.is_calm && !self.scenario.retains_cancelled {
+        if self.scenario.is_calm && !self.scenario.retains_ended {
             let left: Vec<&String> = self.store.below(CHECKPOINT_DIR).collect();
             if !left.is_empty() {
                 return Err(format!("the jobs left files: {left:?}"));
@@ -345,12 +402,15 @@ impl World {
             | Occurrence::Durable { .. }
             | Occurrence::Up { .. }
             | Occurrence::UpClosed { .. }
-            | Occurrence::Request(_) => return self.leader_resumes_ms,
+            | Occurrence::Request(_)
+            | Occurrence::Rest { .. } => return self.leader_resumes_ms,
             Occurrence::StartJobManager
             | Occurrence::StartTaskManager
             | Occurrence::KillWorker(_)
             | Occurrence::Fault(_)
-            | Occurrence::Client => return 0,
+            | Occurrence::Client { .. }
+            | Occurrence::ClientAsks { .. }
+            | Occurrence::ClientHears { .. } => return 0,
             Occurrence::Connect(process)
             | Occurrence::Heartbeat(process)
             | Occurrence::Down { process, .. }
@@ -392,10 +452,13 @@ impl World {
                     self.feed(Event::SessionClosed { session });
                 }
             }
-            Occurrence::Request(request) => self.ask(request),
+            Occurrence::Request(request) => self.ask(request, Waiter::Nobody),
+            Occurrence::Rest { line, number, ask } => self.rest(line, number, ask),
+            Occurrence::ClientAsks { line, number } => self.client_asks(line, number),
+            Occurrence::ClientHears { line, number, answer } => self.client_hears(line, number, answer),
             Occurrence::Fault(fault) => self.inject(fault),
             Occurrence::StartJobManager => self.start_job_manager(),
-            Occurrence::Client => self.client(),
+            Occurrence::Client { line } => self.client(line),
             occurrence => self.happen_to_process(occurrence),
         }
     }

@@ -24,7 +24,7 @@ pub(super) struct ByHand {
 impl ByHand {
     pub(super) fn new(
         client: &Client,
-        job: JobId,
+        [job, again]: [JobId; 2],
         savepoint: &str,
         binary: &Path,
         plan: &PlanArgs,
@@ -49,8 +49,9 @@ impl ByHand {
             new += &format!(" {}", shell(argument));
         }
         let body = json!({ "savepointPath": savepoint }).to_string();
-        let old =
-            format!("curl -X POST {} -d {}", shell(&format!("http://{address}/jobs/{job}/restart")), shell(&body));
+        // Under the id that the upgrade gives it: whoever asks, it is started once.
+        let restart = format!("http://{address}/jobs/{job}/restart?jobid={again}");
+        let old = format!("curl -X POST {} -d {}", shell(&restart), shell(&body));
         Self { address: address.to_owned(), job, savepoint: savepoint.to_owned(), new, old }
     }
 
@@ -113,6 +114,17 @@ impl ByHand {
         )
     }
 
+    /// When the new version ended after what it wrote counted.
+    pub(super) fn new_counts(&self, new_job: JobId) -> String {
+        let Self { address, savepoint, .. } = self;
+        format!(
+            "It had completed a checkpoint, so the old version was not started again: it would write the same once more. Go on \
+             from the new version's last checkpoint, if it was to be kept (execution.checkpointing.externalized-checkpoint-retention): \
+             http://{address}/jobs/{new_job}/checkpoints names it as latest.completed. Or, with output that is there twice, from {savepoint}:\n{}",
+            self.commands()
+        )
+    }
+
     /// When the new version may not have ended: the old one must not run beside it.
     pub(super) fn new_may_run(&self, new_job: JobId) -> String {
         let Self { address, savepoint, .. } = self;
@@ -130,10 +142,10 @@ mod tests {
 
     fn by_hand(savepoint: &str, plan: &PlanArgs) -> ByHand {
         let client = Client::new("host:8081").unwrap();
-        ByHand::new(&client, JobId([1; 16]), savepoint, Path::new("./new job"), plan, true)
+        ByHand::new(&client, [JobId([1; 16]), JobId([3; 16])], savepoint, Path::new("./new job"), plan, true)
     }
 
-    const RESTART: &str = "curl -X POST http://host:8081/jobs/01010101010101010101010101010101/restart -d '{\"savepointPath\":\"s3://b/savepoint-1\"}'";
+    const RESTART: &str = "curl -X POST 'http://host:8081/jobs/01010101010101010101010101010101/restart?jobid=03030303030303030303030303030303' -d '{\"savepointPath\":\"s3://b/savepoint-1\"}'";
 
     #[test]
     fn both_versions_can_be_started_by_hand_with_all_that_was_given() {
@@ -149,6 +161,8 @@ mod tests {
             assert!(text.contains(new) && text.contains(RESTART) && text.contains("flott list"), "{text}");
         }
         assert!(by_hand.old().ends_with(RESTART), "{}", by_hand.old());
+        let counts = by_hand.new_counts(JobId([2; 16]));
+        assert!(counts.contains(new) && counts.contains("twice") && counts.contains(&"02".repeat(16)), "{counts}");
     }
 
     #[test]

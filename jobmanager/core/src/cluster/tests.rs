@@ -381,6 +381,37 @@ fn a_cancelled_job_stops_its_tasks_and_then_its_workers() {
 }
 
 #[test]
+fn a_job_is_withdrawn_only_while_nothing_of_it_counts() {
+    let mut bed = Bed::running(&[EVERY_SECOND]);
+    let withdraw = || Request::Withdraw { job: JOB };
+    assert_eq!(bed.request(9, withdraw())[2], "reply 9 Cancelling");
+    let mut bed = Bed::running(&[EVERY_SECOND]);
+    bed.wait_until(1000);
+    bed.is_log_slow = true;
+    bed.acknowledge(WORKERS, 1, 1);
+    let lines = bed.request(9, withdraw());
+    assert!(lines[0].contains("on its way to the log"), "nobody knows yet: {lines:?}");
+    bed.make_durable();
+    let lines = bed.request(10, withdraw());
+    assert!(lines[0].contains("checkpoint 1 is complete"), "{lines:?}");
+    assert_eq!(bed.status(), JobStatus::Running);
+}
+
+#[test]
+fn a_submission_that_is_repeated_is_the_same_one() {
+    let mut bed = Bed::new(&[]);
+    bed.is_log_slow = true;
+    assert_eq!(bed.submit(), ["propose submitted"]);
+    let again = || Request::Submit { job: JOB, spec: Box::new(spec()) };
+    assert!(bed.request(2, again()).is_empty(), "it waits with the first one");
+    assert_eq!(bed.make_durable(), ["reply 1 Submitted", "reply 2 Submitted"]);
+    assert_eq!(bed.request(3, again()), ["reply 3 Submitted"]);
+    bed.replace_leader(&[]);
+    assert_eq!(bed.request(4, again()), ["reply 4 Submitted"]);
+    assert_eq!(bed.cluster.jobs().len(), 1);
+}
+
+#[test]
 fn tasks_that_do_not_cancel_are_ended_by_force() {
     let mut bed = Bed::running(&[]);
     bed.request(9, Request::Cancel { job: JOB });
@@ -503,7 +534,9 @@ fn requests_that_cannot_be_met_are_answered() {
     let mut bed = Bed::new(&[]);
     assert!(bed.request(1, Request::Cancel { job: JOB })[0].contains("there is no job"));
     bed.submit();
-    assert!(bed.request(2, Request::Submit { job: JOB, spec: Box::new(spec()) })[0].contains("submitted already"));
+    let another = JobSpec { savepoint: Some("/s/1".into()), ..spec() };
+    let lines = bed.request(2, Request::Submit { job: JOB, spec: Box::new(another) });
+    assert!(lines[0].contains("another job has been submitted"), "{lines:?}");
     let savepoint = |target| Request::Savepoint { job: JOB, target, stop: false, drain: false, suffix: String::new() };
     assert!(bed.request(3, savepoint(None))[0].contains("where should the savepoint go?"));
     assert!(bed.request(4, savepoint(Some("/s".into())))[0].contains("not all tasks of the job run"));

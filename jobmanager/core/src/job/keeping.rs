@@ -93,10 +93,16 @@ impl Job {
         if !worker.is_gone {
             ctx.send_to(task_manager, Down::StopWorker { execution: worker.started_for });
         }
-        match &mut self.phase {
-            Phase::Stopping(stopping) => stopping.wait_for_more(ctx.now_ms),
-            _ => self.hold_slots(ctx),
+        if let Phase::Stopping(stopping) = &mut self.phase {
+            stopping.wait_for_more(ctx.now_ms);
+            return true;
         }
+        if let Some(kept) = &mut self.kept {
+            // What was to carry over on it is gone too.
+            kept.end(ctx.now_ms, &self.spec.graph);
+            self.vertices = kept.view();
+        }
+        self.hold_slots(ctx);
         true
     }
 

@@ -230,6 +230,19 @@ impl Job {
         Ok(Reply::Cancelling)
     }
 
+    /// A client wants the job to stop as if it had never been.
+    pub(crate) fn withdraw(&mut self, ctx: &mut Context<'_>) -> Result<Reply> {
+        if !self.coordinator.is_settled() {
+            return Err(Error::system("a checkpoint is on its way to the log: try again in a moment"));
+        }
+        match self.coordinator.latest() {
+            Some(latest) => {
+                Err(Error::input(format!("checkpoint {} is complete, so what the job wrote counts", latest.id)))
+            }
+            None => self.cancel(ctx),
+        }
+    }
+
     /// The job fails for good, before or between executions.
     pub(super) fn end_with(&mut self, ctx: &mut Context<'_>, error: Error) {
         self.record(ctx.now_ms, &Failure::from(error.clone()));

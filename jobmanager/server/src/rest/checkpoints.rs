@@ -105,6 +105,9 @@ fn describe(checkpoint: &CheckpointView) -> Value {
             description["status"] = "COMPLETED".into();
             description["external_path"] = done.location.as_str().into();
             description["discarded"] = false.into();
+            if done.is_savepoint {
+                description["ends_job"] = done.ends_job.into();
+            }
         }
         Err(reason) => {
             description["className"] = "failed".into();

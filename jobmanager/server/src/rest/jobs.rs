@@ -50,22 +50,38 @@ fn summary(job: &JobView, now_ms: Timestamp) -> Value {
     })
 }
 
-/// `POST /jobs`: the body is a [`JobSpec`].
-pub(super) async fn submit(State(rest): AppState, Body(body): Body) -> Result<Json<Value>, ApiError> {
-    let spec: JobSpec = serde_json::from_slice(&body)
-        .map_err(|error| ApiError::bad_request(format!("the body is not a job description: {error}")))?;
-    accept(&rest, spec).await
+/// The query of [`submit`] and [`restart`].
+#[derive(Deserialize)]
+pub(super) struct Submission {
+    jobid: Option<String>,
 }
 
-/// Refuses a job that cannot run, or makes it durable under a new id.
-async fn accept(rest: &Rest, spec: JobSpec) -> Result<Json<Value>, ApiError> {
+/// `POST /jobs?jobid=ID`: the body is a [`JobSpec`].
+pub(super) async fn submit(
+    State(rest): AppState,
+    query: Query<Submission>,
+    Body(body): Body,
+) -> Result<Json<Value>, ApiError> {
+    let spec: JobSpec = serde_json::from_slice(&body)
+        .map_err(|error| ApiError::bad_request(format!("the body is not a job description: {error}")))?;
+    accept(&rest, &query, spec).await
+}
+
+/// Refuses a job that cannot run, or makes it durable under the client's id or a new one. A client that repeats a
+/// submission with its own id means the same one: what was accepted is not looked at again.
+async fn accept(rest: &Rest, query: &Submission, spec: JobSpec) -> Result<Json<Value>, ApiError> {
     if spec.artifact.is_none() {
         return Err(ApiError::bad_request(
             "the job names no binary: upload it with PUT /artifacts/:sha256, and name it in 'artifact'",
         ));
     }
-    submission::check(&spec, &rest.artifacts, &rest.store).await?;
-    let job = JobId(flott_env::random_id());
+    let job = match &query.jobid {
+        Some(id) => id.parse()?,
+        None => JobId(flott_env::random_id()),
+    };
+    if rest.leader.view(move |cluster| cluster.job(job)).await?.is_none() {
+        submission::check(&spec, &rest.artifacts, &rest.store).await?;
+    }
     rest.leader.request(Request::Submit { job, spec: Box::new(spec) }).await?;
     Ok(Json(json!({ "jobid": job.to_string() })))
 }
@@ -79,11 +95,12 @@ struct RestartBody {
     allow_non_restored_state: bool,
 }
 
-/// `POST /jobs/:id/restart`: a job that has ended runs again under a new id, as it was, from a savepoint. Flink
+/// `POST /jobs/:id/restart?jobid=ID`: a job that has ended runs again under a new id, as it was, from a savepoint. Flink
 /// has no such call; it is the way back of an upgrade, whose client does not have the old binary.
 pub(super) async fn restart(
     State(rest): AppState,
     Path(id): Path<String>,
+    query: Query<Submission>,
     Body(body): Body,
 ) -> Result<Json<Value>, ApiError> {
     let body: RestartBody = serde_json::from_slice(&body).map_err(|error| {
@@ -99,16 +116,17 @@ pub(super) async fn restart(
         claim_mode: ClaimMode::NoClaim,
         ..job.spec
     };
-    accept(&rest, spec).await
+    accept(&rest, &query, spec).await
 }
 
 /// The query of [`cancel`].
 #[derive(Deserialize)]
 pub(super) struct Termination {
     mode: Option<String>,
+    unless: Option<String>,
 }
 
-/// `PATCH /jobs/:id?mode=cancel`
+/// `PATCH /jobs/:id?mode=cancel`, and with `unless=checkpoint` only if the job has not completed one.
 pub(super) async fn cancel(
     State(rest): AppState,
     Path(id): Path<String>,
@@ -123,10 +141,17 @@ pub(super) async fn cancel(
             )));
         }
     }
+    let request = match query.unless.as_deref() {
+        None => Request::Cancel { job },
+        Some("checkpoint") => Request::Withdraw { job },
+        Some(unless) => {
+            return Err(ApiError::bad_request(format!("unless '{unless}' is unknown: use unless=checkpoint")));
+        }
+    };
     let view = rest.job(job).await?;
     if view.status.is_terminal() {
         return Err(ApiError::conflict(format!("job {job} has already ended: it is {}", view.status)));
     }
-    rest.leader.request(Request::Cancel { job }).await?;
+    rest.leader.request(request).await?;
     Ok((StatusCode::ACCEPTED, Json(json!({}))))
 }

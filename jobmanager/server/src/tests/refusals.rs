@@ -35,6 +35,8 @@ async fn what_does_not_exist_is_not_found() {
     check(cancel, StatusCode::NOT_FOUND, "not found");
     let mode = answer(setup.request(Method::PATCH, &format!("{UNKNOWN_JOB}?mode=stop"))).await;
     check(mode, StatusCode::BAD_REQUEST, "mode 'stop'");
+    let unless = answer(setup.request(Method::PATCH, &format!("{UNKNOWN_JOB}?unless=later"))).await;
+    check(unless, StatusCode::BAD_REQUEST, "unless 'later'");
 }
 
 #[tokio::test]

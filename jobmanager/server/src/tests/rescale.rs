@@ -90,6 +90,8 @@ async fn an_ended_job_starts_again_from_a_savepoint() {
     let stopped = setup.operate(&format!("{path}/stop"), body, &format!("{path}/savepoints")).await;
     let location = stopped["location"].as_str().unwrap();
     setup.get_until(&path, |job| job["state"] == "FINISHED").await;
+    let last = setup.get(&format!("{path}/checkpoints")).await["latest"]["savepoint"].clone();
+    assert_eq!((&last["external_path"], &last["ends_job"]), (&json!(location), &json!(true)));
     for (body, message) in [
         (json!({}), "savepointPath"),
         (json!({ "savepointPath": "/nowhere" }), "cannot start from savepoint '/nowhere'"),
@@ -108,4 +110,14 @@ async fn an_ended_job_starts_again_from_a_savepoint() {
     assert_eq!(job["name"], "totals");
     let checkpoints = setup.get(&format!("/jobs/{again}/checkpoints")).await;
     assert_eq!(checkpoints["latest"]["restored"]["external_path"], location);
+
+    // A client whose answer was lost repeats the call, with an id of its own.
+    let path = format!("{restart}?jobid={}", "5a".repeat(16));
+    for _ in 0..2 {
+        let (status, answer) = setup.post(&path, json!({ "savepointPath": location })).await;
+        assert_eq!((status, &answer["jobid"]), (StatusCode::OK, &json!("5a".repeat(16))), "{answer}");
+    }
+    let other = setup.post(&format!("{restart}?jobid={again}"), json!({ "savepointPath": "/nowhere" })).await;
+    assert_eq!(other.0, StatusCode::BAD_REQUEST, "that is another job: {}", other.1);
+    assert_eq!(setup.get("/jobs").await["jobs"].as_array().unwrap().len(), 3);
 }

@@ -117,6 +117,7 @@ async fn savepoints_and_stops_are_asked_after_by_their_trigger_id() {
     assert!(location.starts_with(&format!("file://{}/savepoint-", target.display())), "{location}");
     assert!(std::fs::exists(format!("{}/_metadata", location.strip_prefix("file://").unwrap())).unwrap());
 
+    assert_eq!(setup.get(&checkpoints).await["latest"]["savepoint"]["ends_job"], false);
     let checkpoint = setup.operate(&checkpoints, json!({}), &checkpoints).await;
     let number = checkpoint["checkpointId"].as_u64().unwrap();
     let details = setup.get(&format!("{checkpoints}/details/{number}")).await;
@@ -131,6 +132,9 @@ async fn savepoints_and_stops_are_asked_after_by_their_trigger_id() {
     let failed = setup.operate(&savepoints, json!({}), &savepoints).await;
     let trace = failed["failure-cause"]["stack-trace"].as_str().unwrap();
     assert!(trace.contains("execution.checkpointing.savepoint-dir"), "{trace}");
+
+    let withdraw = answer(setup.request(Method::PATCH, &format!("{path}?mode=cancel&unless=checkpoint"))).await;
+    assert_eq!(withdraw.0, StatusCode::BAD_REQUEST, "{}", withdraw.1);
 
     let (stop, trigger) = (format!("{path}/stop"), "ab".repeat(16));
     let body = json!({ "targetDirectory": target, "drain": true, "triggerId": trigger });

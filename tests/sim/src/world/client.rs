@@ -1,17 +1,16 @@
-//! Clients: what they ask for, what they are answered, and how one job follows another. And the faults.
-
-use std::collections::BTreeMap;
+//! Clients: what they ask for, what they are answered, and how one job follows another.
 
 use flott_control::{CompletedCheckpoint, ExecutionId, JobSpec};
 use flott_core::Result;
 use flott_core::ids::{Generation, JobId};
 use flott_core::status::JobStatus;
-use flott_jobmanager_core::{Event, Parallelism, Reply, Request, RequestId, SessionId};
+use flott_jobmanager_core::{Event, Parallelism, Reply, Request, RequestId};
 
-use super::processes::ProcessId;
+use super::by_hand::ByHand;
+use super::upgrade::Upgrading;
 use super::{Occurrence, World};
 use crate::oracle::Violation;
-use crate::scenario::{Fault, SINK};
+use crate::scenario::{SINK, Version, job_id};
 
 /// A request that waits for its reply.
 #[derive(Clone, Debug)]
@@ -19,83 +18,85 @@ pub(super) struct Asked {
     request: Request,
     /// The job's generation at the time.
     generation: Generation,
+    waiter: Waiter,
+}
+
+/// Who waits for a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waiter {
+    Nobody,
+    /// A client that upgrades the job of a line, with the number of its request.
+    Client {
+        line: usize,
+        number: u64,
+    },
+    /// An operation of REST.
+    Operation(JobId, u64),
+}
+
+/// Jobs that go on from each other, and who looks after them.
+#[derive(Clone, Debug)]
+pub(super) struct Line {
+    /// The job that is to run.
+    pub(super) current: (JobId, JobSpec),
+    /// How many ids were given to jobs of the line.
+    numbers: u8,
+    /// When the current job was thought of.
+    pub(super) begun_ms: i64,
+    submitted_in: Option<u64>,
+    pub(super) is_over: bool,
+    pub(super) care: Care,
+    /// The last client that upgraded a job of the line, for what it has sent.
+    pub(super) last_upgrade: Option<Box<Upgrading>>,
+}
+
+/// Who looks after a line.
+#[derive(Clone, Debug)]
+pub(super) enum Care {
+    /// Somebody who submits the current job, and another one where that was stopped.
+    Plain,
+    /// A client that upgrades the current job.
+    Upgrade(Box<Upgrading>),
+    /// Its user, after it has ended or died.
+    ByHand(Box<ByHand>),
+}
+
+impl Line {
+    pub(super) fn new(job: JobId, spec: JobSpec) -> Self {
+        Self {
+            current: (job, spec),
+            numbers: 1,
+            begun_ms: 0,
+            submitted_in: None,
+            is_over: false,
+            care: Care::Plain,
+            last_upgrade: None,
+        }
+    }
+
+    /// The id of another job of the line.
+    pub(super) fn next_id(&mut self, line: usize) -> JobId {
+        self.numbers += 1;
+        job_id(line, self.numbers)
+    }
+
+    /// This is the job from now on, to be submitted unless it was.
+    pub(super) fn set_current(&mut self, now_ms: i64, job: JobId, spec: JobSpec) {
+        self.current = (job, spec);
+        self.submitted_in = None;
+        self.begun_ms = now_ms;
+        self.care = Care::Plain;
+    }
 }
 
 impl World {
-    pub(super) fn inject(&mut self, fault: Fault) {
-        self.trace.line(self.now_ms, format_args!("fault {fault:?}"));
-        let (job, _) = self.current_job();
-        match fault {
-            Fault::JobManager => self.kill_job_manager(),
-            Fault::Connection => {
-                if let Some(session) = self.pick_session() {
-                    self.break_link(session);
-                }
-            }
-            Fault::Silence => {
-                let session = self.pick_session();
-                if let Some(link) = session.and_then(|session| self.links.get_mut(&session)) {
-                    link.is_mute = true;
-                }
-            }
-            Fault::DataConnection => self.break_data_connection(),
-            Fault::Pause => self.pause(),
-            Fault::NewTaskManager => self.after(0, 0, Occurrence::StartTaskManager),
-            Fault::TaskManager | Fault::Worker | Fault::Task => self.inject_into_process(fault),
-            Fault::Savepoint | Fault::Stop => {
-                self.savepoints += 1;
-                let (stop, suffix) = (fault == Fault::Stop, self.savepoints.to_string());
-                self.request(Request::Savepoint { job, target: None, stop, drain: false, suffix });
-            }
-            Fault::Checkpoint => self.request(Request::Checkpoint { job }),
-            Fault::Cancel => self.request(Request::Cancel { job }),
-            Fault::Rescale => {
-                let parallelism = self.draw_parallelism();
-                self.request(Request::Rescale { job, parallelism });
-            }
-        }
-    }
-
-    fn pick_session(&mut self) -> Option<SessionId> {
-        let sessions: Vec<SessionId> = self.links.keys().copied().collect();
-        self.random.pick(&sessions)
-    }
-
-    /// The JobManager or another process stands still for so long, or so short, that it may be taken for dead or not.
-    fn pause(&mut self) {
-        let most_ms = if self.random.chance(20) { 8_000 } else { 2_000 };
-        let until_ms = self.now_ms + self.random.between(50, most_ms);
-        let processes: Vec<ProcessId> = self.processes.keys().copied().collect();
-        if self.random.chance(30) {
-            self.leader_resumes_ms = until_ms;
-        } else if let Some(process) = self.random.pick(&processes) {
-            self.paused.insert(process, until_ms);
-        }
-    }
-
-    /// What a client may ask for. Some of it is impossible, or more than there are slots.
-    fn draw_parallelism(&mut self) -> Parallelism {
-        let slots = self.slots();
-        let key_groups = self.scenario.max_parallelism;
-        let mut number = |most: u32| self.random.between(1, i64::from(most.max(1))) as u32;
-        let some = number(slots.min(key_groups).min(8));
-        match number(10) {
-            1 => Parallelism::All(0),
-            2 => Parallelism::All(key_groups + number(3)),
-            3 => Parallelism::All((slots + number(2)).min(key_groups)),
-            4 => Parallelism::Vertices(BTreeMap::from([(number(3) - 1, number(4) - 1)])),
-            5 | 6 => Parallelism::Vertices(BTreeMap::from([(number(2) - 1, some)])),
-            _ => Parallelism::All(some),
-        }
-    }
-
     /// A client sends a request.
-    fn request(&mut self, request: Request) {
+    pub(super) fn request(&mut self, request: Request) {
         self.after(1, 5, Occurrence::Request(request));
     }
 
     /// A request arrives. Where nobody listens, the client hears so at once.
-    pub(super) fn ask(&mut self, request: Request) {
+    pub(super) fn ask(&mut self, request: Request, waiter: Waiter) {
         if self.cluster.is_none() {
             return;
         }
@@ -107,6 +108,7 @@ impl World {
                 *job
             }
             Request::Cancel { job }
+            | Request::Withdraw { job }
             | Request::Savepoint { job, .. }
             | Request::Checkpoint { job }
             | Request::Rescale { job, .. } => {
@@ -115,7 +117,7 @@ impl World {
             }
         };
         let generation = self.oracle.jobs.get(&job).map_or(0, |facts| facts.generation);
-        self.asked.insert(id, Asked { request: request.clone(), generation });
+        self.asked.insert(id, Asked { request: request.clone(), generation, waiter });
         self.feed(Event::Request { id, request });
     }
 
@@ -123,7 +125,10 @@ impl World {
     pub(super) fn on_reply(&mut self, id: RequestId, reply: &Result<Reply>) {
         self.trace.line(self.now_ms, format_args!("reply {id} {reply:?}"));
         let result = match self.asked.remove(&id) {
-            Some(asked) => self.check_reply(&asked, reply),
+            Some(asked) => {
+                self.pass_on(asked.waiter, reply);
+                self.check_reply(&asked, reply)
+            }
             None => Err(format!("nobody waits for reply {id}: {reply:?}")),
         };
         self.expect(result);
@@ -135,6 +140,13 @@ impl World {
             (Request::Cancel { job }, Ok(Reply::Cancelling)) => {
                 self.cancelled.insert(*job, self.epoch);
                 Ok(())
+            }
+            (Request::Withdraw { job }, Ok(Reply::Cancelling)) => {
+                self.cancelled.insert(*job, self.epoch);
+                match self.oracle.jobs.get(job).and_then(|facts| facts.latest.as_ref()) {
+                    Some(latest) => Err(format!("job {job} was withdrawn after checkpoint {}", latest.id)),
+                    None => Ok(()),
+                }
             }
             (Request::Checkpoint { .. } | Request::Savepoint { stop: false, .. }, Ok(Reply::Completed(location))) => {
                 self.oracle.check_exists(location)
@@ -194,41 +206,43 @@ impl World {
         Ok(())
     }
 
-    pub(super) fn current_job(&self) -> (JobId, JobSpec) {
-        // There is one from the beginning, and none is ever removed.
-        self.jobs[self.jobs.len() - 1].clone()
+    /// Somebody looks after a line.
+    pub(super) fn client(&mut self, line: usize) {
+        match self.lines[line].care {
+            Care::Plain => self.look_after(line),
+            Care::Upgrade(_) => {}
+            Care::ByHand(_) => self.look_by_hand(line),
+        }
+        self.after(20, 200, Occurrence::Client { line });
     }
 
     /// Submits what is not in the log, and starts another job where one has left something to go on from.
-    pub(super) fn client(&mut self) {
-        let (job, spec) = self.current_job();
+    fn look_after(&mut self, line: usize) {
+        let (job, spec) = self.lines[line].current.clone();
         let facts = self.oracle.jobs.get(&job);
         let end = facts.and_then(|facts| facts.end.as_ref()).map(|end| end.status);
         let latest = facts.and_then(|facts| facts.latest.clone());
         match (facts.is_some(), end, latest) {
-            (false, ..) if self.cluster.is_some() && self.submitted_in != Some(self.epoch) => {
-                self.submitted_in = Some(self.epoch);
+            (false, ..) if self.cluster.is_some() && self.lines[line].submitted_in != Some(self.epoch) => {
+                self.lines[line].submitted_in = Some(self.epoch);
                 self.request(Request::Submit { job, spec: Box::new(spec) });
             }
             (_, Some(status), Some(latest)) if self.is_left(status, &latest) => {
-                let id = JobId([self.jobs.len() as u8 + 1; 16]);
-                let spec = self.scenario.draw_job(&mut self.random, Some(latest.location));
+                let id = self.lines[line].next_id(line);
+                let spec = self.scenario.draw_job(&mut self.random, Version::Good, Some(latest.location));
                 self.trace.line(self.now_ms, format_args!("job {id} follows, as {:?}", spec.claim_mode));
-                self.jobs.push((id, spec));
-                self.submitted_in = None;
-                self.begun_ms = self.now_ms;
+                self.lines[line].set_current(self.now_ms, id, spec);
             }
-            (_, Some(_), _) => self.is_over = self.cluster.is_some(),
+            (_, Some(_), _) => self.lines[line].is_over = self.cluster.is_some(),
             _ => {}
         }
-        self.after(20, 200, Occurrence::Client);
     }
 
     /// Whether a job has left its last checkpoint for another one to go on from.
     fn is_left(&self, status: JobStatus, latest: &CompletedCheckpoint) -> bool {
         match status {
             JobStatus::Finished => latest.ends_job,
-            JobStatus::Canceled => self.scenario.retains_cancelled,
+            JobStatus::Canceled | JobStatus::Failed => self.scenario.retains_ended,
             _ => false,
         }
     }

@@ -1,14 +1,16 @@
 //! The JobManager's process: what it decides is carried out, logged, and checked.
 
+use std::collections::BTreeSet;
+
 use flott_control::{CompletedCheckpoint, Down, ExecutionId, Fact};
-use flott_core::ids::{JobId, SubtaskId};
-use flott_core::status::JobStatus;
+use flott_core::ids::{JobId, SubtaskId, TaskManagerId};
+use flott_core::status::{JobStatus, TaskStatus};
 use flott_core::{Error, Result};
 use flott_jobmanager_core::{Checkpoint, Cluster, Command, Event, SessionId};
 
 use super::{Occurrence, World};
-use crate::oracle::Violation;
-use crate::scenario::{SINK, SOURCE};
+use crate::oracle::{JobFacts, Violation};
+use crate::scenario::{SINK, SOURCE, Version};
 
 impl World {
     /// Gives an event to the JobManager, if there is one, and carries out what it wants.
@@ -91,8 +93,9 @@ impl World {
                 self.oracle.check_start(*execution, *checkpoint)
             }
             Down::Deploy { execution, deployment } => {
-                self.oracle.check_deployment(*execution, deployment)?;
                 let worker = &deployment.workers[deployment.this_worker as usize];
+                let others = self.slots_of_others(execution.job, &worker.task_manager);
+                self.oracle.check_deployment(*execution, deployment, others)?;
                 if let Some(link) = self.links.get(&session) {
                     let processes = self.placements.entry(*execution).or_default();
                     processes.insert(worker.task_manager.clone(), link.process);
@@ -124,6 +127,21 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// How many slots of a TaskManager other jobs have subtasks in, as far as the JobManager knows.
+    fn slots_of_others(&self, job: JobId, task_manager: &TaskManagerId) -> usize {
+        let jobs = self.cluster.iter().flat_map(Cluster::jobs).filter(|other| other.id != job);
+        let slots = jobs.map(|other| {
+            let used = other.vertices.iter().flat_map(|vertex| vertex.subtasks.iter().enumerate());
+            let used = used.filter(|(_, subtask)| {
+                let is_over =
+                    matches!(subtask.status, TaskStatus::Finished | TaskStatus::Canceled | TaskStatus::Failed);
+                !is_over && subtask.task_manager.as_ref() == Some(task_manager)
+            });
+            used.map(|(slot, _)| slot).collect::<BTreeSet<usize>>().len()
+        });
+        slots.sum()
     }
 
     /// A checkpoint is made of what the subtasks of the current execution have acknowledged, and of nothing else.
@@ -210,7 +228,8 @@ impl World {
         }
         let facts = self.oracle.jobs.get(job);
         let generations_max = facts.map_or(0, |facts| 1 + facts.rescales());
-        if self.scenario.is_calm && facts.is_some_and(|facts| facts.generation > generations_max) {
+        let is_good = |facts: &&JobFacts| facts.version == Version::Good;
+        if self.scenario.is_calm && facts.filter(is_good).is_some_and(|facts| facts.generation > generations_max) {
             return Err(format!("job {job} was restarted without a reason"));
         }
         Ok(())
@@ -243,7 +262,7 @@ impl World {
         }
         // What it was waiting for finds nobody, and so does who waits for it.
         self.epoch += 1;
-        self.asked.clear();
+        self.forget_requests();
         self.leader_resumes_ms = 0;
         self.close_all();
         self.after(50, 2000, Occurrence::StartJobManager);

@@ -10,7 +10,7 @@ use flott_jobmanager_core::{SessionId, platform};
 
 use super::tasks::{Model, Task};
 use super::{Occurrence, World};
-use crate::scenario::Fault;
+use crate::scenario::{Fault, Version};
 use crate::state::Held;
 use crate::task::Split;
 
@@ -242,7 +242,7 @@ impl World {
             }
             Down::Deploy { execution, deployment } if execution == id => self.deploy(process, id, &deployment),
             Down::DiscoverSplits { execution, vertex } if execution == id => {
-                let splits = (0..).zip(&self.scenario.splits);
+                let splits = (0..).zip(&self.scenario.input_of(execution.job).splits);
                 let splits = splits.map(|(id, &count)| Split { id, count, position: 0 }.encode()).collect();
                 let message = Up::SplitsDiscovered { execution, vertex, splits };
                 self.after(1, 30, Occurrence::Say { worker: process, message });
@@ -267,6 +267,8 @@ impl World {
                 self.settle(process, checkpoint, true);
                 if is_last {
                     self.end_tasks(process, TaskStatus::Finished);
+                } else if self.version_of(execution.job) == Version::Fleeting {
+                    self.fail_any_task(process);
                 }
             }
             Down::CheckpointAborted { execution, checkpoint } if execution == id => {
@@ -362,14 +364,16 @@ impl World {
         match fault {
             Fault::TaskManager => self.kill_task_manager(process),
             Fault::Worker => self.end_worker(process, "signal 9 (SIGKILL)"),
-            _ => {
-                let Some(worker) = self.worker(process) else { return };
-                let alive: Vec<SubtaskId> =
-                    worker.tasks.iter().filter(|(_, task)| task.is_alive()).map(|(&id, _)| id).collect();
-                if let Some(subtask) = self.random.pick(&alive) {
-                    self.fail_task(process, subtask);
-                }
-            }
+            _ => self.fail_any_task(process),
+        }
+    }
+
+    fn fail_any_task(&mut self, process: ProcessId) {
+        let Some(worker) = self.worker(process) else { return };
+        let alive: Vec<SubtaskId> =
+            worker.tasks.iter().filter(|(_, task)| task.is_alive()).map(|(&id, _)| id).collect();
+        if let Some(subtask) = self.random.pick(&alive) {
+            self.fail_task(process, subtask);
         }
     }
 }

@@ -17,6 +17,8 @@ struct StoredManifest {
     hash: String,
     /// The full URLs of what it names.
     files: Vec<String>,
+    /// How many were written before it.
+    number: usize,
 }
 
 /// Files by URL, manifests by the URL of their folder.
@@ -24,6 +26,7 @@ struct StoredManifest {
 pub(super) struct Store {
     pub(super) files: BTreeMap<String, Entries>,
     manifests: BTreeMap<String, StoredManifest>,
+    written: usize,
 }
 
 impl Store {
@@ -32,7 +35,9 @@ impl Store {
         let bytes = manifest.relative_to(location).to_bytes()?;
         let hash = hash_of(&bytes);
         let files = manifest.files().map(|file| file.resolve(location).path).collect();
-        self.manifests.insert(location.to_owned(), StoredManifest { bytes, hash: hash.clone(), files });
+        self.written += 1;
+        let stored = StoredManifest { bytes, hash: hash.clone(), files, number: self.written };
+        self.manifests.insert(location.to_owned(), stored);
         Ok(hash)
     }
 
@@ -40,6 +45,12 @@ impl Store {
     pub(super) fn load(&self, location: &str, hash: Option<&str>) -> Result<Manifest> {
         let manifest = self.check(location, hash)?;
         Manifest::from_bytes(&format!("{location}/{METADATA_FILE}"), &manifest.bytes)
+    }
+
+    /// The folder that got its manifest last, of those that begin so.
+    pub(super) fn newest(&self, prefix: &str) -> Option<&str> {
+        let manifests = self.manifests.iter().filter(|(location, _)| location.starts_with(prefix));
+        manifests.max_by_key(|(_, manifest)| manifest.number).map(|(location, _)| location.as_str())
     }
 
     fn check(&self, location: &str, hash: Option<&str>) -> Result<&StoredManifest> {

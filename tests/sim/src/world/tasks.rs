@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use flott_checkpoint::TaskRestore;
 use flott_control::{ExecutionId, JobDeployment, Up};
 use flott_core::Error;
-use flott_core::ids::{CheckpointId, SubtaskId};
+use flott_core::ids::{CheckpointId, JobId, SubtaskId};
 use flott_core::key_group::{KeyGroup, range_of};
 use flott_core::status::TaskStatus;
 
 use super::processes::ProcessId;
 use super::{Occurrence, World};
 use crate::oracle::Violation;
-use crate::scenario::{SINK, SOURCE};
+use crate::scenario::{SINK, SOURCE, Version};
 use crate::state::{Counts, Entries, Held};
 use crate::task::{Effect, Element, Sink, Source};
 
@@ -38,6 +38,18 @@ impl Task {
 }
 
 impl World {
+    pub(super) fn version_of(&self, job: JobId) -> Version {
+        self.oracle.jobs.get(&job).map(|facts| facts.version).unwrap_or_default()
+    }
+
+    fn completes_nothing(&self, job: JobId) -> bool {
+        match self.version_of(job) {
+            Version::CompletesNothing => true,
+            Version::Slow => self.slow_until_ms.get(&job).is_some_and(|until_ms| self.now_ms < *until_ms),
+            _ => false,
+        }
+    }
+
     pub(super) fn deploy(&mut self, process: ProcessId, execution: ExecutionId, deployment: &JobDeployment) {
         let Some(worker) = self.worker(process) else { return };
         let mut held = std::mem::take(&mut worker.held);
@@ -267,6 +279,9 @@ impl World {
     pub(super) fn run_task(&mut self, process: ProcessId, execution: ExecutionId, subtask: SubtaskId) {
         let task = self.worker(process).and_then(|worker| worker.tasks.get(&subtask));
         if task.is_some_and(|task| task.execution == execution) {
+            if subtask.vertex == SINK && self.version_of(execution.job) == Version::Fails {
+                return self.fail_task(process, subtask);
+            }
             self.set_status(process, subtask, TaskStatus::Running, None);
             self.schedule(process, subtask);
         }
@@ -274,13 +289,12 @@ impl World {
 
     /// Lets a task go on soon, if it lives.
     pub(super) fn schedule(&mut self, process: ProcessId, subtask: SubtaskId) {
-        let pace_ms = self.scenario.pace_ms;
         let Some(worker) = self.worker(process) else { return };
         let task = worker.tasks.get_mut(&subtask);
         if let Some(task) = task.filter(|task| task.is_alive() && !task.is_scheduled) {
             task.is_scheduled = true;
             let execution = task.execution;
-            let least_ms = if subtask.vertex == SOURCE { pace_ms } else { 2 };
+            let least_ms = if subtask.vertex == SOURCE { self.scenario.input_of(execution.job).pace_ms } else { 2 };
             self.after(least_ms, least_ms + 6, Occurrence::StepTask { worker: process, execution, subtask });
         }
     }
@@ -373,8 +387,10 @@ impl World {
                         // To make it durable may take longer than some checkpoints take in all.
                         most_ms = 1000;
                     }
-                    let declines = self.now_ms < self.scenario.calm_ms;
-                    let message = if declines && self.random.chance(self.scenario.declines_percent) {
+                    let is_calm = self.now_ms >= self.scenario.calm_ms;
+                    let declines = self.completes_nothing(execution.job)
+                        || !is_calm && self.random.chance(self.scenario.declines_percent);
+                    let message = if declines {
                         let reason = Error::system("no space left on device");
                         Up::CheckpointDeclined { execution, subtask, checkpoint, reason }
                     } else {
