@@ -263,6 +263,35 @@ fn an_incremental_snapshot_grows_with_the_change_only() {
     assert_eq!(snapshot(&mut table), change);
 }
 
+#[test]
+fn epochs_that_begin_anew_know_what_changed_before_a_savepoint() {
+    for spent in 0..5 {
+        let mut table: KeyedTable<u64, (), u64> = KeyedTable::new("t", range_of(1, 0, 8), 8);
+        let set = |table: &mut KeyedTable<u64, (), u64>, keys: std::ops::Range<u64>| {
+            keys.for_each(|key| _ = table.insert(stable_hash(&key), &key, (), 1));
+        };
+        let entries = |table: &mut KeyedTable<u64, (), u64>, mode| {
+            table.freeze(freeze(mode));
+            let mut writer = SnapshotWriter::default();
+            while !table.drain(10, &mut writer).unwrap() {}
+            Part::of(writer).entries()
+        };
+        set(&mut table, 0..100);
+        // The numbers are used up at one of the freezes that follow.
+        table.end_epoch();
+        table.epoch = CLEAN - 1 - spent;
+        assert_eq!(entries(&mut table, SnapshotMode::Full), 100);
+        set(&mut table, 0..10);
+        assert_eq!(entries(&mut table, SnapshotMode::Detached), 100);
+        set(&mut table, 5..20);
+        assert_eq!(entries(&mut table, SnapshotMode::Detached), 100);
+        set(&mut table, 15..25);
+        assert_eq!(entries(&mut table, SnapshotMode::Incremental), 25);
+        set(&mut table, 0..3);
+        assert_eq!(entries(&mut table, SnapshotMode::Incremental), 3);
+    }
+}
+
 /// A key group of any size takes no longer than its share, and what happens to its entries meanwhile, also
 /// that the table grows and moves them, changes nothing of what is written.
 #[test]
