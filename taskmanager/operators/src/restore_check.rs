@@ -1,4 +1,4 @@
-//! What a program would make of a savepoint, found out without running it.
+//! What a program would make of a savepoint or a checkpoint, found out without running it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -191,15 +191,13 @@ fn keyed_states<'a>(
 }
 
 fn compare(new: &DeclaredState, old: &KeyedState) -> (RestoreOutcome, Vec<String>) {
-    match new.columns.compare(&old.schema) {
+    let compatibility = match old.table {
+        Some(_) => new.columns.compare(&old.schema),
+        None => new.columns.compare_entries(&old.schema),
+    };
+    match compatibility {
         Compatibility::Same => (RestoreOutcome::Restored, Vec::new()),
-        Compatibility::Migrated(notes) if old.table.is_some() || old.schema == new.columns.schema() => {
-            (RestoreOutcome::Migrated, notes)
-        }
-        Compatibility::Migrated(mut notes) => {
-            notes.push("a checkpoint cannot be migrated: take a savepoint, and start from that".to_owned());
-            (RestoreOutcome::Refused, notes)
-        }
+        Compatibility::Migrated(notes) => (RestoreOutcome::Migrated, notes),
         Compatibility::Refused(reason) => (RestoreOutcome::Refused, vec![reason]),
     }
 }

@@ -253,6 +253,9 @@ pub struct RestoredState {
     pub own_folder: Option<String>,
     /// The runs that states have taken over.
     pub adopted_runs: Vec<AdoptedRun>,
+    /// Whether a keyed state was read as that of another version of the job. Later checkpoints must not build on its files,
+    /// which their readers would take for this version's.
+    pub is_migrated: bool,
     operator_states: Vec<OperatorState>,
     keyed: Vec<KeyedContents>,
 }
@@ -286,7 +289,7 @@ impl RestoredState {
             }
         }
         for contents in &self.keyed {
-            let runs = contents.restore(operator, state, &adopted);
+            let runs = contents.restore(operator, state, &adopted, &mut self.is_migrated);
             let runs = runs.with_context(|| format!("restoring state '{name}'"))?;
             let adopted_run = |(id, file)| AdoptedRun { operator, state: name.clone(), id, file };
             self.adopted_runs.extend(runs.into_iter().map(adopted_run));
@@ -336,13 +339,22 @@ impl KeyedContents {
         operator: OperatorId,
         state: &mut dyn Checkpointed,
         adopted: &BTreeSet<KeyGroup>,
+        is_migrated: &mut bool,
     ) -> Result<Vec<(u64, FileHandle)>> {
         let is_described = |old: &&StateContents| old.state.operator == operator && old.state.name == state.name();
+        let mut old_schema = None;
         if let Some(StateContents { state: old, table, runs }) = self.states.iter().find(is_described) {
-            check_columns(old, &*state.columns())?;
+            if needs_migration(old, &*state.columns())? {
+                old_schema = Some(&old.schema);
+                *is_migrated = true;
+            }
             if let Some(RunContents { range, runs, .. }) = runs {
                 let files: Vec<LocalRun> = runs.iter().map(|(run, _)| run.clone()).collect();
                 let is_wanted = |group| range.contains(group) && !adopted.contains(&group);
+                if let Some(schema) = old_schema {
+                    state.restore_old_runs(schema, &files, &is_wanted)?;
+                    return Ok(Vec::new());
+                }
                 let ids = state.restore_runs(&files, &is_wanted)?;
                 return Ok(ids.into_iter().zip(runs.iter().map(|(_, file)| file.clone())).collect());
             }
@@ -362,8 +374,12 @@ impl KeyedContents {
             let mut reader = SnapshotReader::new(file)?;
             while let Some(section) = reader.next_section()? {
                 let is_mine = section.operator == operator && section.name == state.name();
-                if is_mine && state.owns(section.group) && !adopted.contains(&section.group) {
-                    state.restore(&section)?;
+                if !is_mine || !state.owns(section.group) || adopted.contains(&section.group) {
+                    continue;
+                }
+                match old_schema {
+                    Some(schema) => state.restore_old(schema, &section)?,
+                    None => state.restore(&section)?,
                 }
             }
         }
@@ -383,17 +399,18 @@ fn restore_table(
     Ok(())
 }
 
-/// A savepoint's rows can be migrated to other columns; a checkpoint's private form cannot.
-fn check_columns(old: &KeyedState, columns: &dyn StateColumns) -> Result<()> {
+/// Whether the state's entries must be read as those of another version of its types.
+fn needs_migration(old: &KeyedState, columns: &dyn StateColumns) -> Result<bool> {
     if old.schema == columns.schema() {
-        return Ok(());
+        return Ok(false);
     }
-    match (columns.compare(&old.schema), &old.table) {
-        (Compatibility::Refused(reason), _) => Err(Error::input(reason)),
-        (Compatibility::Migrated(changes), None) => Err(Error::input(format!(
-            "its type has changed ({}), and a checkpoint cannot be migrated: take a savepoint with the old job, and start the new one from that",
-            changes.join(", ")
-        ))),
-        (Compatibility::Migrated(_) | Compatibility::Same, _) => Ok(()),
+    let compatibility = match old.table {
+        Some(_) => columns.compare(&old.schema),
+        None => columns.compare_entries(&old.schema),
+    };
+    match compatibility {
+        Compatibility::Refused(reason) => Err(Error::input(reason)),
+        Compatibility::Migrated(_) => Ok(true),
+        Compatibility::Same => Ok(false),
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use flott_connector_spi::ReadStatus;
 use flott_core::{Batch, Data, Error, Result};
 use flott_network::Payload;
-use flott_state::columns::columns_of;
+use flott_state::columns::text_of_type;
 use flott_telemetry::TaskCounters;
 
 use crate::exchange::{decode_batch, encode_batch};
@@ -107,8 +107,7 @@ fn wrong_type() -> Error {
 }
 
 fn schema<T: Data>() -> String {
-    // The columns that a state of such values would have: their text is the same where the types are.
-    columns_of::<T, (), ()>().schema().to_owned()
+    text_of_type::<T>()
 }
 
 fn encode<T: Data>(payload: &Payload, out: &mut Vec<u8>) -> Result<()> {

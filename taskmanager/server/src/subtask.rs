@@ -221,6 +221,7 @@ impl Subtask {
     pub fn open(&mut self, mut restored: RestoredState) -> Result<()> {
         let channels = std::mem::take(&mut restored.channels);
         self.control(Control::Open(&mut restored))?;
+        self.chain.needs_base |= restored.is_migrated;
         if let Some(folder) = restored.own_folder {
             let is_own = |path: &str| path.strip_prefix(&folder).is_some_and(|rest| rest.starts_with('/'));
             let runs = restored.adopted_runs.into_iter().filter(|run| is_own(&run.file.path));

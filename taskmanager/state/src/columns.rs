@@ -44,25 +44,34 @@ use arrow::datatypes::SchemaRef;
 use flott_core::key_group::KeyGroup;
 use flott_core::{Data, Error, Result};
 
+mod arrays;
 mod evolution;
 mod file;
 mod layout;
+mod raw;
 mod rows;
 mod shape;
 #[cfg(test)]
 mod tests;
 mod trace;
+mod values;
+mod writer;
 
 pub use file::{SectionVisitor, read_table, write_table, write_table_to};
 pub use rows::read_rows;
+pub(crate) use values::OldValues;
 
 /// The columns of one state.
 pub trait StateColumns: Send + Sync {
-    /// What manifests say about the columns, as JSON. Equal types have equal texts, in each build.
+    /// What manifests say about the columns, as JSON. Equal types have equal texts, but for what a build found out about them
+    /// besides.
     fn schema(&self) -> &str;
 
     /// What reading rows that were written under `schema`, the text of another build, would do.
     fn compare(&self, schema: &str) -> Compatibility;
+
+    /// What reading entries in the private form that were written under `schema` would do.
+    fn compare_entries(&self, schema: &str) -> Compatibility;
 
     /// The entries of a base section as rows.
     fn to_rows(&self, group: KeyGroup, entries: u64, body: &[u8]) -> Result<RecordBatch>;
@@ -80,14 +89,14 @@ pub trait StateColumns: Send + Sync {
     fn arrow_schema(&self) -> SchemaRef;
 }
 
-/// What another version of a program can do with saved rows.
+/// What another version of a program can do with saved rows or entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Compatibility {
     /// The types are the same, and so are the bytes of entries in the private form.
     Same,
-    /// The rows can be read; each text says what becomes of one field, or what cannot be checked.
+    /// They can be read; each text says what becomes of one field, or what cannot be checked.
     Migrated(Vec<String>),
-    /// The rows cannot be read: which field, why, and the way out.
+    /// They cannot be read: which field, why, and the way out.
     Refused(String),
 }
 
@@ -103,6 +112,11 @@ pub enum Compatibility {
 /// ```
 pub fn columns_of<K: Data, N: Data, V: Data>() -> Arc<dyn StateColumns> {
     Arc::new(rows::TypedColumns::<K, N, V>::new())
+}
+
+/// A text that is equal for types whose values look the same, to people and in the private form. It is the same in each build.
+pub fn text_of_type<T: Data>() -> String {
+    layout::Plan::of::<T, (), ()>().layout.text_of_types()
 }
 
 /// The key group of each row.

@@ -107,6 +107,14 @@ pub trait Checkpointed: Send {
     /// Returns the numbers under which its snapshots list them from now on.
     fn restore_runs(&mut self, runs: &[LocalRun], is_wanted: &dyn Fn(KeyGroup) -> bool) -> Result<Vec<u64>>;
 
+    /// Like [`Self::restore`], of a section that another version of the job wrote under `schema`: its values are read as
+    /// those of the types that they have now. No later snapshot builds on it.
+    fn restore_old(&mut self, schema: &str, section: &Section<'_>) -> Result<()>;
+
+    /// Like [`Self::restore_old`], of the runs of one old subtask. They are read, and not taken over.
+    fn restore_old_runs(&mut self, schema: &str, runs: &[LocalRun], is_wanted: &dyn Fn(KeyGroup) -> bool)
+    -> Result<()>;
+
     /// Adds rows of a savepoint's table, which were written under `schema`; those of key groups that `is_wanted`
     /// refuses, or that it does not own, are passed over.
     fn restore_rows(&mut self, schema: &str, rows: &RecordBatch, is_wanted: &dyn Fn(KeyGroup) -> bool) -> Result<()>;

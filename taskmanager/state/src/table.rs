@@ -22,7 +22,7 @@
 //! - While a snapshot is under way, nothing goes to the store but the snapshot itself: what is younger would lie below
 //!   it there, and be shadowed by what was before.
 //!
-//! - `changes`, `undo`, `checkpoint`: a table in memory
+//! - `changes`, `undo`, `checkpoint`: a table in memory; `migrate`: what another version of the job left
 //! - `cold`: a table that is on disk too; `evict`: what goes there when; `flush`: its snapshots
 
 use std::sync::{Arc, OnceLock};
@@ -42,6 +42,7 @@ mod cold;
 mod evict;
 mod flush;
 mod heap;
+mod migrate;
 mod undo;
 
 use changes::Changes;
@@ -438,6 +439,8 @@ impl<K: Data + Eq, N: Namespace, V: Data> KeyedTable<K, N, V> {
 
 #[cfg(test)]
 mod cold_tests;
+#[cfg(test)]
+mod migrate_tests;
 #[cfg(test)]
 mod rewind_tests;
 #[cfg(test)]

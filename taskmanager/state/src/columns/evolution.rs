@@ -1,4 +1,4 @@
-//! What reading rows of another version of a type would do. It is decided from what the types look like, before a row is
+//! What reading rows or entries of another version of a type would do. It is decided from what the types look like, before a row is
 //! read, and says what serde will do: it matches fields by name.
 
 use super::Compatibility;
@@ -34,11 +34,47 @@ pub(super) fn compare(old: &Layout, new: &Layout) -> Compatibility {
             return Compatibility::Refused(refusal.into_text());
         }
     }
-    if notes.is_empty() && old != new {
+    if notes.is_empty() && old.differs(new) {
         // For instance a text that became an address: the rows look the same, the private form does not.
         notes.push("a type changed in a way that rows do not show".to_owned());
     }
     if notes.is_empty() { Compatibility::Same } else { Compatibility::Migrated(notes) }
+}
+
+/// What a program of the `new` layout can do with entries in the codec's form that one of the `old` layout wrote. What did
+/// not change is read by its type, which needs no look at it.
+pub(super) fn compare_entries(old: &Layout, new: &Layout) -> Compatibility {
+    if !old.differs(new) {
+        return compare(old, new);
+    }
+    let mut notes = Vec::new();
+    for ((name, column), (_, now)) in old.columns().into_iter().zip(new.columns()) {
+        let result = match name {
+            "value" if column != now => entry_value(old, column, now, &mut notes),
+            "value" => Ok(()),
+            _ => fixed_column(name, column, now, &mut notes),
+        };
+        if let Err(refusal) = result {
+            return Compatibility::Refused(refusal.into_text());
+        }
+    }
+    if notes.is_empty() {
+        notes.push("a type changed in a way that its bytes do not show".to_owned());
+    }
+    Compatibility::Migrated(notes)
+}
+
+/// The value in entries, of which each part must be known in both versions.
+fn entry_value(layout: &Layout, old: &Column, new: &Column, notes: &mut Vec<String>) -> Result<(), Refusal> {
+    if layout.can_read_bytes_of(old) && *new.bytes() != Shape::Unknown {
+        return evolve("value", old.bytes(), new.bytes(), notes);
+    }
+    let change = match column("value", old, new, &mut Vec::new()) {
+        Ok(()) => "the type of the value changed".to_owned(),
+        Err(refusal) => refusal.change,
+    };
+    let reason = "a checkpoint does not tell what its bytes mean";
+    Err(Refusal::new(change, reason, "take a savepoint with the old job, and start the new one from that"))
 }
 
 /// A column that state is found by. It must not change at all: what was written would be there, and never found.

@@ -4,11 +4,13 @@ use std::any::TypeId;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
+use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use flott_core::{Data, Error, Result, codec};
 use serde::{Deserialize, Serialize};
 use serde_arrow::{ArrayBuilder, Deserializer};
 
+use super::arrays::Builder;
 use super::shape::Shape;
 use super::trace::Trace;
 
@@ -43,12 +45,20 @@ pub(super) struct Column {
 }
 
 /// All columns but that of the key group.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Layout {
     format: u32,
+    /// That the variants of its enums are known to stand in the order of their numbers. Those of an enum with other names
+    /// for variants (`#[serde(alias)]`) do not. Builds that did not look say nothing, and so does a layout without enums.
+    #[serde(default, skip_serializing_if = "is_false")]
+    numbered: bool,
     key: Column,
     namespace: Column,
     value: Column,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 impl Column {
@@ -69,6 +79,11 @@ impl Column {
         Self { form: Form::Binary, shape: bytes, bytes: None }
     }
 
+    /// What its values look like to the codec.
+    pub(super) fn bytes(&self) -> &Shape {
+        self.bytes.as_ref().unwrap_or(&self.shape)
+    }
+
     /// Its Arrow field, unless it is absent or a text claims a form that there is not.
     pub(super) fn field(&self, name: &str) -> Option<Field> {
         match self.form {
@@ -76,6 +91,12 @@ impl Column {
             Form::Binary => Some(Field::new(name, DataType::LargeBinary, false)),
             Form::Absent => None,
         }
+    }
+
+    /// Whether the codec's numbers of variants are those of their names.
+    fn is_numbered<T: Data>(&self) -> bool {
+        let bytes = self.bytes();
+        !bytes.has_variants() || Trace::by_number::<T>().is_some_and(|trace| trace.shape() == *bytes)
     }
 
     fn is_sound(&self, name: &str) -> bool {
@@ -89,33 +110,61 @@ impl Column {
 /// Whether values come back from Arrow as they went, by their bytes in the codec. Those that the codec refuses cannot be
 /// in a state.
 fn survives<T: Data>(field: Field, samples: Vec<T>) -> bool {
-    let samples: Vec<(T,)> = samples.into_iter().filter(|sample| codec::encode(sample).is_ok()).map(|s| (s,)).collect();
+    let samples = with_bytes(samples);
     match there_and_back(&[Arc::new(field)], &samples) {
-        Ok(again) if !samples.is_empty() && again.len() == samples.len() => {
+        Ok((_, again)) if !samples.is_empty() && again.len() == samples.len() => {
             samples.iter().zip(&again).all(|(sample, again)| codec::encode(sample) == codec::encode(again))
         }
         _ => false,
     }
 }
 
-fn there_and_back<T: Data>(fields: &[FieldRef], samples: &[(T,)]) -> Result<Vec<(T,)>, serde_arrow::Error> {
+fn with_bytes<T: Data>(samples: Vec<T>) -> Vec<(T,)> {
+    samples.into_iter().filter(|sample| codec::encode(sample).is_ok()).map(|sample| (sample,)).collect()
+}
+
+/// Whether the bytes of values, read by the shape of their column, give the same array as the values do.
+fn is_read_by_shape<T: Data>(column: &Column, field: &Field, samples: Vec<T>) -> bool {
+    let samples = with_bytes(samples);
+    let (Some(mut builder), Ok((arrays, _))) =
+        (Builder::new(&column.shape), there_and_back(&[Arc::new(field.clone())], &samples))
+    else {
+        return false;
+    };
+    let are_read = samples.iter().all(|(sample,)| {
+        codec::encode(sample).is_ok_and(|bytes| {
+            let mut rest = &bytes[..];
+            builder.push(&mut rest).is_ok() && rest.is_empty()
+        })
+    });
+    are_read && builder.finish(field.data_type()).is_ok_and(|array| [array] == arrays[..])
+}
+
+/// Values in Arrow, and back again.
+fn there_and_back<T: Data>(
+    fields: &[FieldRef],
+    samples: &[(T,)],
+) -> Result<(Vec<ArrayRef>, Vec<(T,)>), serde_arrow::Error> {
     let mut builder = ArrayBuilder::from_arrow(fields)?;
     for sample in samples {
         builder.push(sample)?;
     }
     let arrays = builder.into_arrow()?;
     let rows = Deserializer::from_arrow(fields, &arrays)?;
-    rows.iter().map(Deserialize::deserialize).collect()
+    let again = rows.iter().map(Deserialize::deserialize).collect::<Result<_, _>>()?;
+    Ok((arrays, again))
 }
 
 impl Layout {
     fn of<K: Data, N: Data, V: Data>() -> Self {
-        Self {
-            format: FORMAT,
-            key: Column::of::<K>("key", false),
-            namespace: Column::of::<N>("namespace", true),
-            value: Column::of::<V>("value", true),
-        }
+        let (key, namespace) = (Column::of::<K>("key", false), Column::of::<N>("namespace", true));
+        let mut layout =
+            Self { format: FORMAT, numbered: false, key, namespace, value: Column::of::<V>("value", true) };
+        layout.numbered = layout.columns().iter().any(|(_, column)| column.bytes().has_variants())
+            && layout.key.is_numbered::<K>()
+            && layout.namespace.is_numbered::<N>()
+            && layout.value.is_numbered::<V>();
+        layout
     }
 
     /// Reads the text of a manifest, of which nothing is taken for granted.
@@ -146,6 +195,32 @@ impl Layout {
         [("key", &self.key), ("namespace", &self.namespace), ("value", &self.value)]
     }
 
+    /// A text that is equal for the same layouts in each build.
+    pub(super) fn text_of_types(&self) -> String {
+        serde_json::to_string(&Self { numbered: false, ..self.clone() }).expect("names and types are JSON")
+    }
+
+    /// Whether the shapes say how to read the codec's bytes of this column.
+    pub(super) fn can_read_bytes_of(&self, column: &Column) -> bool {
+        let bytes = column.bytes();
+        *bytes != Shape::Unknown && (self.numbered || !bytes.has_variants())
+    }
+
+    /// Whether this is another layout, apart from what a build says about it.
+    pub(super) fn differs(&self, other: &Self) -> bool {
+        self.columns() != other.columns()
+    }
+
+    fn is_by_shape<T: Data>(&self, name: &str, column: &Column) -> bool {
+        column.form == Form::Arrow
+            && column.bytes.is_none()
+            && self.can_read_bytes_of(column)
+            && column.field(name).is_some_and(|field| {
+                let samples = Trace::of::<T>(true).map(|mut trace| trace.samples()).unwrap_or_default();
+                is_read_by_shape::<T>(column, &field, samples)
+            })
+    }
+
     /// The forms of the columns in their order.
     pub(super) fn forms(&self) -> [Form; 3] {
         self.columns().map(|(_, column)| column.form)
@@ -156,6 +231,8 @@ impl Layout {
 pub(super) struct Plan {
     pub(super) layout: Layout,
     pub(super) text: String,
+    /// Which columns are made of bytes by their shapes, without a value of their types.
+    pub(super) is_by_shape: [bool; 3],
     /// The fields of the columns that are not absent, without the key group.
     pub(super) fields: Vec<FieldRef>,
     pub(super) schema: SchemaRef,
@@ -173,18 +250,24 @@ impl Plan {
             return Arc::clone(plan);
         }
         // Unlocked, since it runs code of the types.
-        let plan = Arc::new(Self::new(Layout::of::<K, N, V>()));
+        let layout = Layout::of::<K, N, V>();
+        let by_shape = [
+            layout.is_by_shape::<K>("key", &layout.key),
+            layout.is_by_shape::<N>("namespace", &layout.namespace),
+            layout.is_by_shape::<V>("value", &layout.value),
+        ];
+        let plan = Arc::new(Self::new(layout, by_shape));
         PLANS.lock().unwrap_or_else(PoisonError::into_inner).insert(types, Arc::clone(&plan));
         plan
     }
 
-    fn new(layout: Layout) -> Self {
+    fn new(layout: Layout, is_by_shape: [bool; 3]) -> Self {
         let text = serde_json::to_string(&layout).expect("names and types are JSON");
         let columns = layout.columns();
         let fields: Vec<FieldRef> =
             columns.into_iter().filter_map(|(name, column)| column.field(name)).map(Arc::new).collect();
         let group: FieldRef = Arc::new(Field::new(KEY_GROUP, DataType::UInt16, false));
         let schema = Arc::new(Schema::new([vec![group], fields.clone()].concat()));
-        Self { layout, text, fields, schema }
+        Self { layout, text, is_by_shape, fields, schema }
     }
 }

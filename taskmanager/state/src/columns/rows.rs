@@ -8,17 +8,17 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, RecordBatch, UInt16Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef};
-use flott_core::codec::{self, Decoder};
+use flott_core::codec;
 use flott_core::key_group::KeyGroup;
 use flott_core::{Data, Error, Result, ResultExt};
 use serde::de::{self, DeserializeSeed, SeqAccess, Visitor};
-use serde::ser::SerializeTuple;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_arrow::ArrayBuilder;
+use serde::{Deserialize, Deserializer};
 use serde_arrow::deserializer::DeserializerItem;
 
 use super::layout::{Form, Layout, Plan};
+use super::raw::boolean;
 use super::shape::Shape;
+use super::writer::{Writer, take};
 use super::{Compatibility, StateColumns, evolution};
 
 /// The types of entries, without a value of them.
@@ -33,6 +33,8 @@ const ROWS_VERIFIED: usize = 64;
 /// The columns of a state with keys `K`, namespaces `N` and values `V`.
 pub(super) struct TypedColumns<K, N, V> {
     plan: Arc<Plan>,
+    /// Whether columns are made by their shapes where that can be; tests compare it with the other way.
+    by_shape: bool,
     types: Types<K, N, V>,
 }
 
@@ -44,6 +46,13 @@ impl<K: Data, N: Data, V: Data> StateColumns for TypedColumns<K, N, V> {
     fn compare(&self, schema: &str) -> Compatibility {
         match Layout::parse(schema) {
             Ok(old) => evolution::compare(&old, &self.plan.layout),
+            Err(error) => Compatibility::Refused(error.message),
+        }
+    }
+
+    fn compare_entries(&self, schema: &str) -> Compatibility {
+        match Layout::parse(schema) {
+            Ok(old) => evolution::compare_entries(&old, &self.plan.layout),
             Err(error) => Compatibility::Refused(error.message),
         }
     }
@@ -74,7 +83,13 @@ impl<K: Data, N: Data, V: Data> StateColumns for TypedColumns<K, N, V> {
 
 impl<K: Data, N: Data, V: Data> TypedColumns<K, N, V> {
     pub(super) fn new() -> Self {
-        Self { plan: Plan::of::<K, N, V>(), types: PhantomData }
+        Self { plan: Plan::of::<K, N, V>(), by_shape: true, types: PhantomData }
+    }
+
+    /// The same, with all columns made of values by serde.
+    #[cfg(test)]
+    pub(super) fn by_type() -> Self {
+        Self { by_shape: false, ..Self::new() }
     }
 
     fn convert(
@@ -89,50 +104,44 @@ impl<K: Data, N: Data, V: Data> TypedColumns<K, N, V> {
         let mut left = usize::try_from(entries).ok().filter(|&entries| entries <= body.len()).ok_or_else(|| {
             Error::system(format!("key group {group} is said to have {entries} entries, in {} bytes", body.len()))
         })?;
-        let mut builder =
-            ArrayBuilder::from_arrow(&self.plan.fields).map_err(|error| failed("making columns", error))?;
-        let forms = self.plan.layout.forms();
-        let mut rest = Decoder::new(body);
+        let mut writers = self.writers()?;
+        let mut rest = body;
         while left > 0 {
-            let start = rest.clone();
+            let start = rest;
             let count = left.min(rows_max);
-            builder.reserve(count);
             for _ in 0..count {
-                self.push(forms, &mut rest, &mut builder)?;
+                if boolean(&mut rest, "what an entry begins with").map_err(|misfit| misfit.into_error("reading"))? {
+                    return Err(Error::system("a removal is among the entries of a whole key group"));
+                }
+                let [key, namespace, value] = &mut writers;
+                key.push::<K>(&mut rest)?;
+                namespace.push::<N>(&mut rest)?;
+                value.push::<V>(&mut rest)?;
             }
-            let arrays = builder.to_arrow().map_err(|error| failed("making columns", error))?;
-            if start.remaining() == body.len() {
+            let mut arrays = Vec::with_capacity(writers.len());
+            for writer in &mut writers {
+                arrays.extend(writer.finish()?);
+            }
+            if start.len() == body.len() {
                 self.verify(start, &arrays)?;
             }
             visit(self.batch(group, count, arrays)?)?;
             left -= count;
         }
-        match rest.remaining() {
+        match rest.len() {
             0 => Ok(()),
             bytes => Err(Error::system(format!("key group {group} has {bytes} bytes behind its last entry"))),
         }
     }
 
-    #[inline]
-    fn push(
-        &self,
-        [key, namespace, value]: [Form; 3],
-        rest: &mut Decoder<'_>,
-        builder: &mut ArrayBuilder,
-    ) -> Result<()> {
-        if rest.read::<bool>()? {
-            return Err(Error::system("a removal is among the entries of a whole key group"));
-        }
-        let row = Row {
-            key: Cell::<K>::take(rest, key)?,
-            namespace: Cell::<N>::take(rest, namespace)?,
-            value: Cell::<V>::take(rest, value)?,
-            columns: self.plan.fields.len(),
-        };
-        builder.push(&row).map_err(|error| {
-            let types = [type_name::<K>(), type_name::<N>(), type_name::<V>()];
-            failed(format!("a key, namespace and value of the types {} as a row", types.join(", ")), error)
-        })
+    fn writers(&self) -> Result<[Writer; 3]> {
+        let Plan { layout, fields, is_by_shape, .. } = &*self.plan;
+        let [key, namespace, value] = layout.columns().map(|(name, column)| (column, field_named(fields, name)));
+        Ok([
+            Writer::new(key.0, key.1, self.by_shape && is_by_shape[0])?,
+            Writer::new(namespace.0, namespace.1, self.by_shape && is_by_shape[1])?,
+            Writer::new(value.0, value.1, self.by_shape && is_by_shape[2])?,
+        ])
     }
 
     fn batch(&self, group: KeyGroup, rows: usize, arrays: Vec<ArrayRef>) -> Result<RecordBatch> {
@@ -142,7 +151,7 @@ impl<K: Data, N: Data, V: Data> TypedColumns<K, N, V> {
     }
 
     /// Reads the first rows back and compares them with the entries that they were made of.
-    fn verify(&self, mut entries: Decoder<'_>, arrays: &[ArrayRef]) -> Result<()> {
+    fn verify(&self, mut entries: &[u8], arrays: &[ArrayRef]) -> Result<()> {
         let rows = serde_arrow::Deserializer::from_arrow(&self.plan.fields, arrays)
             .map_err(|error| failed("reading rows back", error))?;
         let forms = self.plan.layout.forms();
@@ -150,7 +159,7 @@ impl<K: Data, N: Data, V: Data> TypedColumns<K, N, V> {
         for row in rows.iter().take(ROWS_VERIFIED) {
             let (key, namespace, value) =
                 read_row::<K, N, V>(row, forms).map_err(|error| failed("reading rows back", error))?;
-            entries.read::<bool>()?;
+            take::<bool>(&mut entries)?;
             verify("key", &mut entries, &key, &key_column.shape)?;
             verify("namespace", &mut entries, &namespace, &namespace_column.shape)?;
             verify("value", &mut entries, &value, &value_column.shape)?;
@@ -159,9 +168,13 @@ impl<K: Data, N: Data, V: Data> TypedColumns<K, N, V> {
     }
 }
 
+fn field_named<'a>(fields: &'a [FieldRef], name: &str) -> Option<&'a FieldRef> {
+    fields.iter().find(|field| field.name() == name)
+}
+
 /// That `again`, which came out of a column, is the value that is next in `entries`.
-fn verify<T: Data>(column: &str, entries: &mut Decoder<'_>, again: &T, shape: &Shape) -> Result<()> {
-    let written = Cell::<T>::take(entries, Form::Binary)?.bytes;
+fn verify<T: Data>(column: &str, entries: &mut &[u8], again: &T, shape: &Shape) -> Result<()> {
+    let written = take::<T>(entries)?.1;
     let mut again = codec::encode(again)?;
     if again == written {
         return Ok(());
@@ -179,59 +192,6 @@ fn verify<T: Data>(column: &str, entries: &mut Decoder<'_>, again: &T, shape: &S
         "column '{column}' does not give back what was put into it, so nothing was written: {} has a Serialize and a Deserialize that do not match; derive them, or keep the value as a String",
         type_name::<T>()
     )))
-}
-
-/// A value of one entry, and its bytes if the column has it as such.
-struct Cell<'a, T> {
-    value: T,
-    bytes: &'a [u8],
-    form: Form,
-}
-
-impl<'a, T: Data> Cell<'a, T> {
-    #[inline]
-    fn take(rest: &mut Decoder<'a>, form: Form) -> Result<Self> {
-        if form != Form::Binary {
-            return Ok(Self { value: rest.read()?, bytes: &[], form });
-        }
-        let mut start = rest.clone();
-        let value = rest.read()?;
-        let bytes = start.take((start.remaining() - rest.remaining()) as u64)?;
-        Ok(Self { value, bytes, form })
-    }
-}
-
-impl<T: Serialize> Serialize for Cell<'_, T> {
-    #[inline]
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.form {
-            Form::Binary => serializer.serialize_bytes(self.bytes),
-            Form::Arrow | Form::Absent => self.value.serialize(serializer),
-        }
-    }
-}
-
-/// One entry, without what is absent.
-struct Row<'a, K, N, V> {
-    key: Cell<'a, K>,
-    namespace: Cell<'a, N>,
-    value: Cell<'a, V>,
-    columns: usize,
-}
-
-impl<K: Serialize, N: Serialize, V: Serialize> Serialize for Row<'_, K, N, V> {
-    #[inline]
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut row = serializer.serialize_tuple(self.columns)?;
-        row.serialize_element(&self.key)?;
-        if self.namespace.form != Form::Absent {
-            row.serialize_element(&self.namespace)?;
-        }
-        if self.value.form != Form::Absent {
-            row.serialize_element(&self.value)?;
-        }
-        row.end()
-    }
 }
 
 /// The entries in rows that were written under `schema`, the text of their writer's [`StateColumns::schema`], as values of
@@ -385,6 +345,6 @@ fn failure(error: impl Display) -> Error {
     Error::system(reason(error))
 }
 
-fn failed(what: impl Display, error: impl Display) -> Error {
+pub(super) fn failed(what: impl Display, error: impl Display) -> Error {
     failure(error).context(what)
 }

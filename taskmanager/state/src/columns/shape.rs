@@ -156,6 +156,18 @@ impl Shape {
             _ => false,
         }
     }
+
+    /// Whether an enum is in it.
+    pub(super) fn has_variants(&self) -> bool {
+        match self {
+            Self::Enum(_) => true,
+            Self::Option(inner) | Self::List(inner) | Self::Array(inner, _) => inner.has_variants(),
+            Self::Map(key, value) => key.has_variants() || value.has_variants(),
+            Self::Tuple(elements) => elements.iter().any(Self::has_variants),
+            Self::Struct(members) => members.iter().any(|member| member.shape.has_variants()),
+            _ => false,
+        }
+    }
 }
 
 /// A struct of these fields. Parquet has none without fields.

@@ -1,3 +1,4 @@
+use std::any::type_name;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt::Debug;
 use std::net::IpAddr;
@@ -12,8 +13,9 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
+use super::rows::TypedColumns;
 use super::*;
 use crate::TimeWindow;
 
@@ -29,6 +31,17 @@ fn body<K: Data, N: Data, V: Data>(entries: &[(K, N, V)]) -> Vec<u8> {
         codec::encode_into(value, &mut body).unwrap();
     }
     body
+}
+
+/// That bytes read by shape are the columns that values of the types make.
+fn check_ways<K: Data, N: Data, V: Data>(entries: &[(K, N, V)]) {
+    let body = body(entries);
+    let count = entries.len() as u64;
+    let rows = TypedColumns::<K, N, V>::new().to_rows(7, count, &body).unwrap();
+    assert_eq!(rows, TypedColumns::<K, N, V>::by_type().to_rows(7, count, &body).unwrap());
+    for column in rows.columns() {
+        column.to_data().validate_full().unwrap();
+    }
 }
 
 /// Takes entries through rows, and through a file, and returns them as they came back.
@@ -50,6 +63,7 @@ fn there_and_back<K: Data, N: Data, V: Data>(entries: &[(K, N, V)]) -> Vec<(K, N
 
 /// That entries come back with the same bytes, which also tells one NaN from another.
 fn check<K: Data, N: Data, V: Data>(entries: &[(K, N, V)]) {
+    check_ways(entries);
     assert_eq!(body(&there_and_back(entries)), body(entries));
 }
 
@@ -59,6 +73,10 @@ fn check_value<V: Data + Debug + PartialEq>(values: &[V], is_expected: impl Fn(&
     let schema = columns_of::<u64, (), V>().arrow_schema();
     let column = schema.field_with_name("value").unwrap();
     assert!(is_expected(column.data_type()), "{column:?}");
+    // What is hashed comes in another order each time.
+    if !type_name::<V>().contains("hash") {
+        check_ways(&entries);
+    }
     assert_eq!(there_and_back(&entries), entries);
 }
 
@@ -120,15 +138,25 @@ struct TwoNames {
     number: u32,
 }
 
-/// Tells people something else than programs, but only about large numbers.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+/// Is told something else by people than by programs, but only about large numbers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 struct Sly(u64);
 
-impl Serialize for Sly {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let is_changed = serializer.is_human_readable() && self.0 > 1000;
-        serializer.serialize_newtype_struct("Sly", &if is_changed { self.0 + 1 } else { self.0 })
+impl<'de> Deserialize<'de> for Sly {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let is_human_readable = deserializer.is_human_readable();
+        let number = u64::deserialize(deserializer)?;
+        Ok(Self(if is_human_readable && number > 1000 { number + 1 } else { number }))
     }
+}
+
+/// An enum whose variants have more names than numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+enum Renamed {
+    One,
+    #[serde(alias = "Zwei")]
+    Two,
+    Three,
 }
 
 fn kinds() -> impl Strategy<Value = Kind> {
@@ -215,6 +243,19 @@ proptest! {
     }
 }
 
+/// What the codec reads is what a shape reads, of any bytes.
+type Plain = (u8, Option<char>, Vec<String>, [i16; 5], Vec<Kind>, bool, Option<(f32, Vec<u8>)>);
+
+proptest! {
+    #[test]
+    fn both_ways_read_the_same_bytes(body in vec(prop_oneof![0..4_u8, any::<u8>()], 0..40)) {
+        let body = [&[0][..], &body].concat();
+        let by_shape = TypedColumns::<u8, (), Plain>::new().to_rows(0, 1, &body);
+        let by_type = TypedColumns::<u8, (), Plain>::by_type().to_rows(0, 1, &body);
+        prop_assert_eq!(by_shape.ok(), by_type.ok());
+    }
+}
+
 #[test]
 fn extremes_come_back() {
     check(&[(u64::MAX, i64::MIN, u64::MAX), (0, i64::MAX, 0)]);
@@ -280,6 +321,53 @@ fn what_would_come_back_as_something_else_is_not_written() {
     assert!(error.contains("Sly has a Serialize and a Deserialize that do not match"), "{error}");
 }
 
+/// Whether the value's column is made by its shape.
+fn is_by_shape<V: Data>() -> bool {
+    layout::Plan::of::<u64, (), V>().is_by_shape[2]
+}
+
+#[test]
+fn what_the_codec_sees_otherwise_is_made_by_type() {
+    assert!(is_by_shape::<Account>());
+    assert!(is_by_shape::<Option<Vec<Kind>>>());
+    assert!(is_by_shape::<HashMap<String, [Duration; 5]>>());
+    assert!(!is_by_shape::<IpAddr>());
+    assert!(!is_by_shape::<Vec<(u8, IpAddr)>>());
+    assert!(!is_by_shape::<Shape>());
+    assert!(!is_by_shape::<Renamed>());
+    check_value(&[Renamed::Three, Renamed::One, Renamed::Two], |column| *column == DataType::LargeUtf8);
+    check_value(&["::1".parse::<IpAddr>().unwrap()], |column| *column == DataType::LargeUtf8);
+    assert!(columns_of::<u64, (), Kind>().schema().contains("numbered"));
+    assert!(!columns_of::<u64, (), Renamed>().schema().contains("numbered"));
+}
+
+#[test]
+fn builds_that_did_not_look_at_numbers_saw_the_same_types() {
+    let columns = columns_of::<u64, (), Kind>();
+    let former = columns.schema().replace("\"numbered\":true,", "");
+    assert_eq!(columns.compare(&former), Compatibility::Same);
+}
+
+#[test]
+fn bytes_of_another_shape_are_refused() {
+    fn refused<V: Data>(value: &[u8], reason: &str) {
+        let body = [&[0, 9][..], value].concat();
+        let error = columns_of::<u8, (), V>().to_rows(3, 1, &body).unwrap_err().to_string();
+        assert!(error.contains(reason), "{error}");
+    }
+    refused::<bool>(&[2], "reading bool: 2 is not a bool");
+    refused::<Option<u8>>(&[3], "3 is not the tag of an Option");
+    refused::<char>(&[0, 0xd8, 0, 0], "0xd800 is not a char");
+    refused::<Kind>(&[3], "variant index 3 of 3 variants");
+    refused::<Vec<u64>>(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1], "0 bytes are left");
+    refused::<String>(&[0xff; 20], "more than 64 bits");
+    refused::<String>(&[5, b'a'], "needs 5 more bytes or elements, and 1 bytes are left");
+    refused::<String>(&[1, 0xff], "non UTF-8 data");
+    // The two halves of a character, which would be one if texts were only looked at together.
+    refused::<Vec<String>>(&[2, 1, 0xc3, 1, 0xa4], "UTF-8");
+    refused::<(u8, u16)>(&[1, 2], "needs 2 more bytes");
+}
+
 #[test]
 fn the_text_of_a_schema_never_changes() {
     expect![[
@@ -287,11 +375,11 @@ fn the_text_of_a_schema_never_changes() {
     ]]
     .assert_eq(columns_of::<String, (), u64>().schema());
     expect![[
-        r#"{"format":1,"key":{"form":"arrow","type":{"Tuple":["Utf8","UInt32"]}},"namespace":{"form":"arrow","type":{"Struct":[{"name":"start","type":"Int64"},{"name":"end","type":"Int64"}]}},"value":{"form":"arrow","type":{"Struct":[{"name":"balance","type":"Int64"},{"name":"total","type":"UInt64"},{"name":"rate","type":"Float64"},{"name":"kind","type":{"Enum":[{"name":"Open"},{"name":"Closed"},{"name":"on hold"}]}},{"name":"owner","type":{"Option":"Utf8"}},{"name":"raw","type":{"List":"UInt8"}},{"name":"tags","type":{"List":{"Option":"Utf8"}}},{"name":"limits","type":{"Map":["Utf8",{"Option":"UInt32"}]}},{"name":"place","type":{"Tuple":["Int32","Char","Boolean"]}},{"name":"digest","type":{"Array":["UInt8",6]}},{"name":"parts","type":{"Option":{"List":{"Struct":[{"name":"name","type":"Utf8"},{"name":"weight","type":{"Option":"Float32"}}]}}}},{"name":"kinds","type":{"List":{"Enum":[{"name":"Open"},{"name":"Closed"},{"name":"on hold"}]}}},{"name":"best","type":{"Option":{"Struct":[{"name":"name","type":"Utf8"},{"name":"weight","type":{"Option":"Float32"}}]}}}]}}}"#
+        r#"{"format":1,"numbered":true,"key":{"form":"arrow","type":{"Tuple":["Utf8","UInt32"]}},"namespace":{"form":"arrow","type":{"Struct":[{"name":"start","type":"Int64"},{"name":"end","type":"Int64"}]}},"value":{"form":"arrow","type":{"Struct":[{"name":"balance","type":"Int64"},{"name":"total","type":"UInt64"},{"name":"rate","type":"Float64"},{"name":"kind","type":{"Enum":[{"name":"Open"},{"name":"Closed"},{"name":"on hold"}]}},{"name":"owner","type":{"Option":"Utf8"}},{"name":"raw","type":{"List":"UInt8"}},{"name":"tags","type":{"List":{"Option":"Utf8"}}},{"name":"limits","type":{"Map":["Utf8",{"Option":"UInt32"}]}},{"name":"place","type":{"Tuple":["Int32","Char","Boolean"]}},{"name":"digest","type":{"Array":["UInt8",6]}},{"name":"parts","type":{"Option":{"List":{"Struct":[{"name":"name","type":"Utf8"},{"name":"weight","type":{"Option":"Float32"}}]}}}},{"name":"kinds","type":{"List":{"Enum":[{"name":"Open"},{"name":"Closed"},{"name":"on hold"}]}}},{"name":"best","type":{"Option":{"Struct":[{"name":"name","type":"Utf8"},{"name":"weight","type":{"Option":"Float32"}}]}}}]}}}"#
     ]]
     .assert_eq(columns_of::<(String, u32), TimeWindow, Account>().schema());
     expect![[
-        r#"{"format":1,"key":{"form":"arrow","type":"Utf8","bytes":{"Enum":[{"name":"V4","type":{"Tuple":["UInt8","UInt8","UInt8","UInt8"]}},{"name":"V6","type":{"Array":["UInt8",16]}}]}},"namespace":{"form":"arrow","type":"Int64"},"value":{"form":"binary","type":{"Enum":[{"name":"Point"},{"name":"Circle","type":"Float64"},{"name":"Named","type":{"Struct":[{"name":"name","type":"Utf8"}]}}]}}}"#
+        r#"{"format":1,"numbered":true,"key":{"form":"arrow","type":"Utf8","bytes":{"Enum":[{"name":"V4","type":{"Tuple":["UInt8","UInt8","UInt8","UInt8"]}},{"name":"V6","type":{"Array":["UInt8",16]}}]}},"namespace":{"form":"arrow","type":"Int64"},"value":{"form":"binary","type":{"Enum":[{"name":"Point"},{"name":"Circle","type":"Float64"},{"name":"Named","type":{"Struct":[{"name":"name","type":"Utf8"}]}}]}}}"#
     ]]
     .assert_eq(columns_of::<IpAddr, i64, Shape>().schema());
     expect![[

@@ -25,12 +25,23 @@ const TUPLE_MAX: usize = 4;
 pub(super) struct Trace {
     root: Node,
     is_human_readable: bool,
+    is_by_number: bool,
 }
 
 impl Trace {
     /// Looks at `T`, as serde shows it to people or to programs. There is nothing if serde does not show what it is.
     pub(super) fn of<T: DeserializeOwned>(is_human_readable: bool) -> Option<Self> {
-        let mut trace = Self { root: Node::Unseen, is_human_readable };
+        Self { root: Node::Unseen, is_human_readable, is_by_number: false }.learn::<T>()
+    }
+
+    /// Looks at `T` as the codec does, which chooses variants by their numbers. There is nothing also if it has more names
+    /// of variants than numbers.
+    pub(super) fn by_number<T: DeserializeOwned>() -> Option<Self> {
+        Self { root: Node::Unseen, is_human_readable: false, is_by_number: true }.learn::<T>()
+    }
+
+    fn learn<T: DeserializeOwned>(self) -> Option<Self> {
+        let mut trace = self;
         for _ in 0..READINGS_MAX {
             match trace.read::<T>(Mode::Learn) {
                 Ok(_) if trace.root.is_known() => return Some(trace),
@@ -53,7 +64,7 @@ impl Trace {
     }
 
     fn read<T: DeserializeOwned>(&mut self, mode: Mode) -> Result<T, Failure> {
-        let look = Look { mode, is_human_readable: self.is_human_readable, depth: 0 };
+        let look = Look { mode, is_human_readable: self.is_human_readable, is_by_number: self.is_by_number, depth: 0 };
         T::deserialize(probe::Probe { node: &mut self.root, look })
     }
 }
@@ -73,6 +84,8 @@ enum Mode {
 struct Look {
     mode: Mode,
     is_human_readable: bool,
+    /// Whether variants are chosen by their numbers, or by their names.
+    is_by_number: bool,
     depth: u32,
 }
 

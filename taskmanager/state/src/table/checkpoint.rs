@@ -21,7 +21,7 @@ const RESTORED_PER_LOOK: u64 = 4096;
 
 impl<K: Data + Eq, N: Namespace, V: Data> KeyedTable<K, N, V> {
     /// The index of a key group that it owns.
-    fn index_of(&self, group: KeyGroup) -> usize {
+    pub(super) fn index_of(&self, group: KeyGroup) -> usize {
         usize::from(group) - self.range.start as usize
     }
 
@@ -46,8 +46,27 @@ impl<K: Data + Eq, N: Namespace, V: Data> KeyedTable<K, N, V> {
         changes as u64 + self.cold.as_ref().map_or(0, |cold| cold.memory_bytes())
     }
 
+    /// Empties a key group of which a base follows.
+    pub(super) fn clear_restored(&mut self, index: usize) -> Result<()> {
+        self.end_spill()?;
+        self.tables[index].clear();
+        let group = self.group_at(index);
+        if let Some(cold) = &mut self.cold {
+            cold.store.drop_group(group);
+            self.changes[index].forget_disk();
+        }
+        Ok(())
+    }
+
+    pub(super) fn no_directory(&self) -> Error {
+        Error::input(format!(
+            "state '{}' was larger than memory when the checkpoint was taken, and there is no directory for it here: set 'io.tmp.dirs'",
+            self.name
+        ))
+    }
+
     /// Adds an entry that was saved. State that is larger than memory is restored too.
-    fn restore_entry(&mut self, index: usize, key: K, namespace: N, value: V) -> Result<()> {
+    pub(super) fn restore_entry(&mut self, index: usize, key: K, namespace: N, value: V) -> Result<()> {
         self.add_restored(index, Entry { epoch: PERSISTED, key, namespace, value });
         self.restored += 1;
         if self.restored.is_multiple_of(RESTORED_PER_LOOK) {
@@ -117,12 +136,7 @@ impl<K: Data + Eq, N: Namespace, V: Data> Checkpointed for KeyedTable<K, N, V> {
     fn restore(&mut self, section: &Section<'_>) -> Result<()> {
         let index = self.index_of(section.group);
         if section.kind == SectionKind::Base {
-            self.end_spill()?;
-            self.tables[index].clear();
-            if let Some(cold) = &mut self.cold {
-                cold.store.drop_group(section.group);
-                self.changes[index].forget_disk();
-            }
+            self.clear_restored(index)?;
         }
         let mut body = Decoder::new(section.body);
         for _ in 0..section.entries {
@@ -152,10 +166,7 @@ impl<K: Data + Eq, N: Namespace, V: Data> Checkpointed for KeyedTable<K, N, V> {
     fn restore_runs(&mut self, runs: &[LocalRun], is_wanted: &dyn Fn(KeyGroup) -> bool) -> Result<Vec<u64>> {
         self.end_spill()?;
         if !self.go_cold()? {
-            return Err(Error::input(format!(
-                "state '{}' was larger than memory when the checkpoint was taken, and there is no directory for it here: set 'io.tmp.dirs'",
-                self.name
-            )));
+            return Err(self.no_directory());
         }
         let range = self.range;
         let is_mine = |group: &KeyGroup| range.contains(*group) && is_wanted(*group);
@@ -174,6 +185,19 @@ impl<K: Data + Eq, N: Namespace, V: Data> Checkpointed for KeyedTable<K, N, V> {
         cold.entries += cold.store.entries().saturating_sub(entries);
         cold.owe_merging(cold.store.disk_bytes());
         Ok(ids)
+    }
+
+    fn restore_old(&mut self, schema: &str, section: &Section<'_>) -> Result<()> {
+        self.migrate_section(schema, section)
+    }
+
+    fn restore_old_runs(
+        &mut self,
+        schema: &str,
+        runs: &[LocalRun],
+        is_wanted: &dyn Fn(KeyGroup) -> bool,
+    ) -> Result<()> {
+        self.migrate_runs(schema, runs, is_wanted)
     }
 
     /// The groups stay untracked: no snapshot can build on a table of a savepoint, so the next one has all of it.

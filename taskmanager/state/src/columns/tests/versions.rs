@@ -1,5 +1,7 @@
 //! Rows of one version of a type, read by another.
 
+use flott_core::codec::Decoder;
+
 use super::*;
 
 fn migrate<Old: Data, New: Data>(values: &[Old]) -> (Compatibility, Result<Vec<New>>) {
@@ -11,9 +13,53 @@ fn migrate<Old: Data, New: Data>(values: &[Old]) -> (Compatibility, Result<Vec<N
     (columns_of::<u64, (), New>().compare(old.schema()), values)
 }
 
-/// That `old` is read as `new`, with these notes.
+/// The same from entries in the codec's form.
+fn migrate_entries<Old: Data, New: Data>(values: &[Old]) -> (Compatibility, Result<Vec<New>>) {
+    let schema = columns_of::<u64, (), Old>().schema().to_owned();
+    let bytes: Vec<u8> = values.iter().flat_map(|value| codec::encode(value).unwrap()).collect();
+    let read = || {
+        let old: OldValues<New> = OldValues::new::<u64, ()>(&schema)?;
+        let mut rest = Decoder::new(&bytes);
+        let read = values.iter().map(|_| old.read(&mut rest)).collect::<Result<Vec<New>>>()?;
+        assert!(rest.is_empty(), "{} bytes are left", rest.remaining());
+        Ok(read)
+    };
+    (columns_of::<u64, (), New>().compare_entries(&schema), read())
+}
+
+/// That entries of `old` are read as `new`, with these notes.
+#[track_caller]
+fn entries_accepted<Old: Data, New: Data + Debug + PartialEq>(old: &[Old], new: &[New], notes: &[&str]) {
+    let (compatibility, values) = migrate_entries::<Old, New>(old);
+    let notes: Vec<String> = notes.iter().map(|&note| note.to_owned()).collect();
+    assert_eq!(compatibility, Compatibility::Migrated(notes));
+    assert_eq!(values.unwrap(), new);
+}
+
+#[track_caller]
+fn entries_refused<Old: Data, New: Data>(reason: &str) {
+    let (compatibility, values) = migrate_entries::<Old, New>(&[]);
+    assert_eq!(compatibility, Compatibility::Refused(reason.to_owned()));
+    assert_eq!(values.err().unwrap().to_string(), reason);
+}
+
+/// That `old` is read as `new`, with these notes, from rows and from entries.
 #[track_caller]
 fn accepted<Old: Data, New: Data + Debug + PartialEq>(old: &[Old], new: &[New], notes: &[&str]) {
+    rows_accepted(old, new, notes);
+    entries_accepted(old, new, notes);
+}
+
+/// That rows and entries of `Old` are refused before and when they are read.
+#[track_caller]
+fn refused<Old: Data, New: Data>(reason: &str) {
+    rows_refused::<Old, New>(reason);
+    entries_refused::<Old, New>(reason);
+}
+
+/// That rows of `old` are read as `new`, with these notes.
+#[track_caller]
+fn rows_accepted<Old: Data, New: Data + Debug + PartialEq>(old: &[Old], new: &[New], notes: &[&str]) {
     let (compatibility, values) = migrate::<Old, New>(old);
     let notes: Vec<String> = notes.iter().map(|&note| note.to_owned()).collect();
     assert_eq!(compatibility, Compatibility::Migrated(notes));
@@ -22,7 +68,7 @@ fn accepted<Old: Data, New: Data + Debug + PartialEq>(old: &[Old], new: &[New], 
 
 /// That rows of `Old` are refused before and when they are read.
 #[track_caller]
-fn refused<Old: Data, New: Data>(reason: &str) {
+fn rows_refused<Old: Data, New: Data>(reason: &str) {
     let (compatibility, values) = migrate::<Old, New>(&[]);
     assert_eq!(compatibility, Compatibility::Refused(reason.to_owned()));
     assert_eq!(values.err().unwrap().to_string(), reason);
@@ -46,8 +92,10 @@ struct First {
 fn the_same_type_is_the_same() {
     let columns = columns_of::<String, TimeWindow, Account>();
     assert_eq!(columns.compare(columns.schema()), Compatibility::Same);
+    assert_eq!(columns.compare_entries(columns.schema()), Compatibility::Same);
     let columns = columns_of::<String, (), super::Shape>();
     assert_eq!(columns.compare(columns.schema()), Compatibility::Same);
+    assert_eq!(columns.compare_entries(columns.schema()), Compatibility::Same);
 }
 
 #[test]
@@ -231,6 +279,10 @@ fn variants_are_matched_by_their_names() {
     let reason = "row 1 of the table does not fit the types of the program: unknown variant `on hold`, expected one of";
     assert!(error.starts_with(reason), "{error}");
     assert!(error.contains("$.value.n"), "{error}");
+    let (_, values) = migrate_entries::<Has<Kind>, Has<Fewer>>(&[Has { n: Kind::Open }, Has { n: Kind::OnHold }]);
+    let error = values.unwrap_err().to_string();
+    assert!(error.starts_with("reading a value of another version of flott_state::"), "{error}");
+    assert!(error.contains("unknown variant `on hold`, expected one of"), "{error}");
 }
 
 #[test]
@@ -248,14 +300,23 @@ fn binary_columns_do_not_change() {
         Named { name: String },
     }
     let way_out = "column 'value' is binary, and bytes cannot be converted; keep the type, or give the state a new name, which starts it empty";
-    refused::<super::Shape, Turned>(&format!("variants of field 'value' reordered: {way_out}"));
-    refused::<super::Shape, Other>(&format!("field 'value.Circle' was Float64 and is now Float32: {way_out}"));
-    refused::<u64, u128>(
+    rows_refused::<super::Shape, Turned>(&format!("variants of field 'value' reordered: {way_out}"));
+    rows_refused::<super::Shape, Other>(&format!("field 'value.Circle' was Float64 and is now Float32: {way_out}"));
+    rows_refused::<u64, u128>(
         "column 'value' was UInt64 and is now binary (UInt128): one cannot be converted into the other; keep the type, or give the state a new name, which starts it empty",
     );
-    refused::<(), u8>(
+    rows_refused::<(), u8>(
         "column 'value' was absent and is now UInt8: one cannot be converted into the other; keep the type, or give the state a new name, which starts it empty",
     );
+    // What its bytes look like is known, so that entries can be read.
+    let shapes = [super::Shape::Point, super::Shape::Named { name: "n".to_owned() }, super::Shape::Circle(0.5)];
+    let turned = [Turned::Point, Turned::Named { name: "n".to_owned() }, Turned::Circle(0.5)];
+    entries_accepted(&shapes, &turned, &["variants of field 'value' reordered"]);
+    let lost =
+        "values would be lost or misread; keep its type, or keep the field and add another one with #[serde(default)]";
+    entries_refused::<super::Shape, Other>(&format!("field 'value.Circle' was Float64 and is now Float32: {lost}"));
+    entries_refused::<u64, u128>(&format!("field 'value' was UInt64 and is now UInt128: {lost}"));
+    entries_refused::<(), u8>(&format!("field 'value' was Unit and is now UInt8: {lost}"));
     let tree = Tree { name: "t".to_owned(), left: None };
     let unchecked =
         "column 'value' is binary: its type cannot be checked, and rows of another one are refused or misread";
@@ -265,7 +326,12 @@ fn binary_columns_do_not_change() {
 #[test]
 fn texts_that_mean_something_else_are_not_the_same() {
     let address: IpAddr = "10.0.0.1".parse().unwrap();
-    accepted(&["10.0.0.1".to_owned()], &[address], &["a type changed in a way that rows do not show"]);
+    rows_accepted(&["10.0.0.1".to_owned()], &[address], &["a type changed in a way that rows do not show"]);
+    let (compatibility, _) = migrate_entries::<String, IpAddr>(&[]);
+    assert!(matches!(compatibility, Compatibility::Refused(_)), "{compatibility:?}");
+    // Its bytes are something else than its text, and can be read as well.
+    let widened = "field 'value.n.1' widened from UInt8 to UInt16";
+    accepted(&[Has { n: (address, 7_u8) }], &[Has { n: (address, 7_u16) }], &[widened]);
     let (_, values) = migrate::<String, IpAddr>(&["nowhere".to_owned()]);
     let error = values.unwrap_err().to_string();
     assert!(error.starts_with("row 0 of the table does not fit the types of the program"), "{error}");
@@ -275,6 +341,7 @@ fn texts_that_mean_something_else_are_not_the_same() {
 fn keys_and_namespaces_never_change() {
     let refused = |old: Arc<dyn StateColumns>, new: Arc<dyn StateColumns>, reason: &str| {
         assert_eq!(new.compare(old.schema()), Compatibility::Refused(reason.to_owned()));
+        assert_eq!(new.compare_entries(old.schema()), Compatibility::Refused(reason.to_owned()));
     };
     let reason = "keys would hash to other key groups, or not be found; keep the type of the key, or give the state a new name, which starts it empty";
     refused(
@@ -326,4 +393,113 @@ fn damaged_schemas_are_refused() {
     refused(&text(r#"{"form":"absent","type":"Int8"}"#), "cannot have the form Absent");
     let deep = format!(r#"{{"form":"arrow","type":{}"Int8"{}}}"#, r#"{"List":"#.repeat(500), "}".repeat(500));
     refused(&text(&deep), "recursion limit");
+}
+
+/// What became of an account.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+struct Later {
+    place: (i64, char, bool),
+    #[serde(alias = "best")]
+    first: Option<LaterPart>,
+    limits: BTreeMap<String, Option<u64>>,
+    opened: Option<i64>,
+    kinds: Vec<LaterKind>,
+    parts: Option<Vec<LaterPart>>,
+    balance: i64,
+    owner: Option<String>,
+    digest: [u16; 6],
+    raw: Vec<u8>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+struct LaterPart {
+    weight: Option<f64>,
+    price: u128,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+enum LaterKind {
+    New(u8),
+    #[serde(rename = "on hold")]
+    Waiting,
+    Closed,
+    Open,
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn entries_are_read_as_they_are_by_name(values in vec(accounts(), 0..20)) {
+        let later = |part: &Part| LaterPart { weight: part.weight.map(f64::from), price: 0 };
+        let expected = values.iter().map(|account| Later {
+            place: (account.place.0.into(), account.place.1, account.place.2),
+            first: account.best.as_ref().map(later),
+            limits: account.limits.iter().map(|(name, limit)| (name.clone(), limit.map(u64::from))).collect(),
+            opened: None,
+            kinds: account.kinds.iter().map(|kind| match kind {
+                Kind::Open => LaterKind::Open,
+                Kind::Closed => LaterKind::Closed,
+                Kind::OnHold => LaterKind::Waiting,
+            }).collect(),
+            parts: account.parts.as_ref().map(|parts| parts.iter().map(later).collect()),
+            balance: account.balance,
+            owner: account.owner.clone(),
+            digest: account.digest.map(u16::from),
+            raw: account.raw.clone(),
+        });
+        let (compatibility, read) = migrate_entries::<Account, Later>(&values);
+        prop_assert!(matches!(compatibility, Compatibility::Migrated(_)), "{compatibility:?}");
+        // One NaN is not another one, but has the same bytes.
+        prop_assert_eq!(codec::encode(&read.unwrap()), codec::encode(&expected.collect::<Vec<_>>()));
+    }
+
+    #[test]
+    fn no_entry_causes_a_panic(bytes in vec(any::<u8>(), 0..200), at in any::<proptest::sample::Index>(), byte in any::<u8>()) {
+        let schema = columns_of::<u64, (), Account>().schema().to_owned();
+        let read = |schema: &str| OldValues::<Later>::new::<u64, ()>(schema)?.read(&mut Decoder::new(&bytes));
+        let _ = read(&schema);
+        let mut damaged = schema.into_bytes();
+        let at = at.index(damaged.len());
+        damaged[at] = byte;
+        let _ = read(&String::from_utf8_lossy(&damaged));
+    }
+}
+
+#[test]
+fn numbers_of_variants_must_be_known() {
+    let refused = |schema: &str| match columns_of::<u64, (), Has<LaterKind>>().compare_entries(schema) {
+        Compatibility::Refused(reason) => {
+            assert!(reason.contains("take a savepoint with the old job, and start the new one from that"), "{reason}");
+        }
+        other => panic!("{other:?}"),
+    };
+    let (named, now) = (columns_of::<u64, (), Has<Kind>>(), columns_of::<u64, (), Has<LaterKind>>());
+    assert!(matches!(now.compare_entries(named.schema()), Compatibility::Migrated(_)));
+    // A build that did not look, and an enum of which names and numbers differ.
+    refused(&named.schema().replace("\"numbered\":true,", ""));
+    refused(columns_of::<u64, (), Has<Renamed>>().schema());
+}
+
+#[test]
+fn work_is_bounded_by_the_bytes() {
+    // An array without bytes, of more elements than anybody could count, in a field that nobody wants.
+    let text = columns_of::<u64, (), Has<(u8, [u8; 5])>>().schema().replace("\"n\"", "\"gone\"");
+    let hostile = text.replace("{\"Array\":[\"UInt8\",5]}", "{\"Array\":[{\"Array\":[\"UInt8\",0]},18446744073709551615]}");
+    assert_ne!(text, hostile);
+    #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+    #[serde(default)]
+    struct Empty {
+        more: u8,
+    }
+    let old = OldValues::<Empty>::new::<u64, ()>(&hostile).unwrap();
+    assert_eq!(old.read(&mut Decoder::new(&[1])).unwrap(), Empty::default());
+    let text = columns_of::<u64, (), Has<Vec<u32>>>().schema().to_owned();
+    let old = OldValues::<Has<Vec<u64>>>::new::<u64, ()>(&text).unwrap();
+    let error = old.read(&mut Decoder::new(&[0xff, 0xff, 0xff, 0xff, 0x7f, 1])).unwrap_err().to_string();
+    assert!(error.contains("bytes are left"), "{error}");
+    let error = old.read(&mut Decoder::new(&[0x80, 0x20, 1])).unwrap_err().to_string();
+    assert!(error.contains("bytes are left"), "{error}");
 }

@@ -241,7 +241,7 @@ impl<'de> Deserializer<'de> for Probe<'_> {
             Mode::Empty => 0,
         };
         let choice = choices.get_mut(index).ok_or(Failure::Other)?;
-        visitor.visit_enum(Chosen { choice, look })
+        visitor.visit_enum(Chosen { choice, number: index as u32, look })
     }
 
     fn is_human_readable(&self) -> bool {
@@ -328,6 +328,7 @@ impl<'de> de::MapAccess<'de> for RecordParts<'_> {
 /// A variant that was chosen.
 struct Chosen<'a> {
     choice: &'a mut Choice,
+    number: u32,
     look: Look,
 }
 
@@ -342,7 +343,10 @@ impl<'de> de::EnumAccess<'de> for Chosen<'_> {
     type Variant = Self;
 
     fn variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<(T::Value, Self), Failure> {
-        let variant = seed.deserialize(IntoDeserializer::<Failure>::into_deserializer(self.choice.name))?;
+        let variant = match self.look.is_by_number {
+            true => seed.deserialize(IntoDeserializer::<Failure>::into_deserializer(self.number))?,
+            false => seed.deserialize(IntoDeserializer::<Failure>::into_deserializer(self.choice.name))?,
+        };
         Ok((variant, self))
     }
 }
