@@ -5,3 +5,4 @@
 //! - `plan`: from these to a [`CompiledPlan`](flott_sql_runtime::spec::CompiledPlan)
 //! - `session`: what a script or a client has done so far, and how statements are executed
 pub mod logical;
+pub mod plan;
