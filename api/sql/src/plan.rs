@@ -3,7 +3,7 @@
 //! - [`table`]: what is known of tables
 //! - `rel`, `convert` and what they call: relations by column position, with time attributes, windows, keys and changes
 //! - `changelog`: which operators must tell of rows before updates
-//! - `emit`: operators and exchanges; `reading`: how tables are read
+//! - `emit`: operators and exchanges; `tables` and `reading`: how tables are read
 //! - `names`, `explain`: how all that is shown
 
 use std::collections::{BTreeMap, HashMap};
@@ -15,6 +15,7 @@ use flott_sql_runtime::spec::CompiledPlan;
 
 mod aggregate;
 mod calc;
+mod call;
 mod changelog;
 mod convert;
 mod emit;
@@ -22,10 +23,12 @@ mod explain;
 mod expr;
 mod join;
 mod names;
+mod order;
 mod over;
 mod reading;
 mod rel;
 pub mod table;
+mod tables;
 mod temporal;
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::FieldRef;
 use flott_core::Result;
-use flott_sql_runtime::spec::{OperatorSpec, TimeSpec};
+use flott_sql_runtime::spec::{OperatorSpec, TimeSpec, WindowTopNSpec};
 
 use super::Planner;
 use super::expr::{
@@ -52,7 +52,8 @@ impl Planner<'_> {
             self.rename(input, &fields);
             return Ok(input);
         }
-        let props = self.props(input).project(&projection);
+        let mut props = self.props(input).project(&projection);
+        props.kinds.delete |= props.kinds.update && !self.props(input).is_chosen_by_key(&condition);
         let what = format!("Calc {} WHERE {}", meanings(&projection), meanings(&condition));
         let identity = match condition.iter().chain(&projection).any(is_volatile) {
             true => {
@@ -113,6 +114,68 @@ impl Planner<'_> {
                 let below = self.select(below, &kept)?;
                 let new = self.window_table(below, *window, time, partition, &rel.schema.fields()[width..]);
                 (new, kept.iter().copied().chain(width..width + 3).collect())
+            }
+            Op::Spec(OperatorSpec::TopN(top)) if top.with_rank && !used.contains(&(self.width(input) - 1)) => {
+                let top = top.clone();
+                let new = self.top(rel.inputs[0], top.partition, top.order, top.from, top.to, false);
+                (new, (0..self.width(new)).collect())
+            }
+            Op::Spec(OperatorSpec::WindowTopN(top)) if top.with_rank && !used.contains(&(self.width(input) - 1)) => {
+                let top = WindowTopNSpec { with_rank: false, ..top.clone() };
+                let new = self.window_top(rel.inputs[0], top);
+                (new, (0..self.width(new)).collect())
+            }
+            Op::Spec(OperatorSpec::Unnest { column: collection, is_outer, with_ordinality }) => {
+                let below = rel.inputs[0];
+                let width = self.width(below);
+                let mut needed: BTreeSet<usize> = used.iter().copied().filter(|index| *index < width).collect();
+                needed.insert(*collection);
+                if needed.len() == width {
+                    return Ok((input, condition, projection));
+                }
+                let kept: Vec<usize> = needed.into_iter().collect();
+                let collection = kept.iter().position(|index| index == collection).unwrap_or(0);
+                let below = self.select(below, &kept)?;
+                let elements = &rel.schema.fields()[width..];
+                let new = self.elements(below, collection, *is_outer, *with_ordinality, elements);
+                (new, kept.into_iter().chain(width..width + elements.len()).collect())
+            }
+            Op::Spec(OperatorSpec::TemporalJoin(join)) if join.condition.is_none() => {
+                let width = self.width(rel.inputs[0]);
+                let mut sides = [BTreeSet::new(), BTreeSet::new()];
+                for index in used {
+                    if index < width {
+                        sides[0].insert(index)
+                    } else {
+                        sides[1].insert(index - width)
+                    };
+                }
+                let mut join = join.clone();
+                let [left, right] = &mut sides;
+                left.extend(&join.left_keys);
+                right.extend(&join.right_keys);
+                for (side, time) in [(&mut *left, &join.left_time), (&mut *right, &join.right_time)] {
+                    if let TimeSpec::Event(time) = time {
+                        side.insert(*time);
+                    }
+                }
+                if left.len() == width && right.len() == self.width(rel.inputs[1]) {
+                    return Ok((input, condition, projection));
+                }
+                let [left, right] = sides.map(|side| side.into_iter().collect::<Vec<_>>());
+                let at = |kept: &[usize], index: &mut usize| {
+                    *index = kept.iter().position(|kept| kept == index).unwrap_or(0);
+                };
+                join.left_keys.iter_mut().for_each(|key| at(&left, key));
+                join.right_keys.iter_mut().for_each(|key| at(&right, key));
+                for (kept, time) in [(&left, &mut join.left_time), (&right, &mut join.right_time)] {
+                    if let TimeSpec::Event(time) = time {
+                        at(kept, time);
+                    }
+                }
+                let inputs = [self.select(rel.inputs[0], &left)?, self.select(rel.inputs[1], &right)?];
+                let new = self.versions(inputs, join, "");
+                (new, left.into_iter().chain(right.into_iter().map(|index| index + width)).collect())
             }
             _ => return Ok((input, condition, projection)),
         };

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use flott_core::{Error, Result};
-use flott_sql_runtime::spec::{ConflictStrategy, OperatorSpec, SinkMaterializeSpec, TopNInput};
+use flott_sql_runtime::spec::{ConflictStrategy, JoinInput, OperatorSpec, SinkMaterializeSpec, TopNInput};
 
 use super::Planner;
-use super::expr::columns_of;
 use super::rel::{Id, Kinds, Op, Props};
 use super::table::{Changelog, SinkTable};
 
@@ -165,13 +164,8 @@ impl Planner<'_> {
         let rel = &self.rels[id];
         let props = self.props(rel.inputs[index]);
         match &rel.op {
-            // A row that is updated so that it is not chosen any more goes by its `-U`, unless its key says so alone.
-            Op::Calc(calc) => {
-                let is_about = |key: &Vec<usize>| {
-                    calc.condition.iter().all(|expr| columns_of(expr).iter().all(|column| key.contains(column)))
-                };
-                is_asked || !(calc.condition.is_empty() || props.keys.iter().any(is_about))
-            }
+            // A row that is updated so that it is not chosen any more goes by its `-U`.
+            Op::Calc(calc) => is_asked || !props.is_chosen_by_key(&calc.condition),
             Op::Union | Op::Scan(_) => is_asked,
             Op::Over(..) => true,
             Op::Sink(sink) => match sink.changelog {
@@ -183,12 +177,8 @@ impl Planner<'_> {
                 OperatorSpec::ChangelogNormalize { .. } => false,
                 OperatorSpec::TopN(top) => !matches!(top.input, TopNInput::Improving(_)),
                 OperatorSpec::Join(join) => {
-                    let stays = |input: &flott_sql_runtime::spec::JoinInput, id: Id| {
-                        let around = |key: &Vec<usize>| input.keys.iter().all(|column| key.contains(column));
-                        !self.props(id).kinds.update || input.unique_key.as_ref().is_some_and(around)
-                    };
-                    let all_stay = stays(&join.left, rel.inputs[0]) && stays(&join.right, rel.inputs[1]);
-                    is_asked || !all_stay || join.condition.is_some()
+                    let [left, right] = [0, 1].map(|index| self.props(rel.inputs[index]));
+                    is_asked || !stays(&join.left, left) || !stays(&join.right, right) || join.condition.is_some()
                 }
                 OperatorSpec::TemporalJoin(_) if index == 1 => false,
                 OperatorSpec::Expand { .. } | OperatorSpec::WindowTable { .. } | OperatorSpec::Unnest { .. } => {
@@ -222,10 +212,13 @@ impl Planner<'_> {
         spec
     }
 
-    /// Whether `id` can do nothing with `-U`.
+    /// Whether `id` can do nothing with `-U`. Where a row may go by it alone, sinks take it for a delete.
     pub(super) fn refuses_update_before(&self, id: Id) -> bool {
         match &self.rels[id].op {
-            Op::Sink(sink) => sink.changelog == Changelog::Upsert && !self.needs(id, 0, false),
+            Op::Sink(sink) => {
+                let may_go = self.props(self.rels[id].inputs[0]).kinds.delete;
+                sink.changelog == Changelog::Upsert && !may_go && !self.needs(id, 0, false)
+            }
             Op::Spec(OperatorSpec::TopN(top)) => matches!(top.input, TopNInput::Improving(_)),
             _ => false,
         }
@@ -242,6 +235,12 @@ impl Planner<'_> {
             _ => "the query".to_owned(),
         })
     }
+}
+
+/// Whether updated rows have the same partners as before: their key has all columns of the join's in it.
+pub(super) fn stays(input: &JoinInput, props: &Props) -> bool {
+    let around = |key: &Vec<usize>| input.keys.iter().all(|column| key.contains(column));
+    !props.kinds.update || input.unique_key.as_ref().is_some_and(around)
 }
 
 /// Whether rows of the sink's key are told in order: it is a key of the query.

@@ -8,29 +8,29 @@ use flott_core::hash::stable_hash;
 use flott_core::{Error, Result};
 use flott_sql_runtime::program::kind_of;
 use flott_sql_runtime::spec::{
-    CompiledPlan, Exchange, JoinKind, OperatorSpec, PLAN_VERSION, PlanEdge, PlanNode, SinkSpec, SourceSpec,
-    WatermarkSpec, WindowSpec,
+    CompiledPlan, Exchange, JoinKind, OperatorSpec, PLAN_VERSION, PlanEdge, PlanNode, SinkSpec, WindowSpec,
 };
 
 use super::Planner;
 use super::changelog::Changes;
 use super::explain::{Note, Planned};
-use super::expr::{PExpr, all_of, as_column, columns_of, remap, replace, spec};
+use super::expr::{PExpr, all_of, as_column, remap, spec};
 use super::names;
-use super::reading::Reading;
-use super::rel::{Calc, Id, Kinds, Op, Rel, fields_of};
-use super::table::{Changelog, ColumnKind, SinkTable, TableInfo};
+use super::rel::{Calc, Id, Kinds, Op, Rel};
+use super::table::{SinkTable, TableInfo};
 
 /// Who sends a relation: an operator, and where the relation's columns are among its own.
 #[derive(Clone, Debug)]
-struct Port {
-    node: usize,
-    columns: Vec<usize>,
+pub(super) struct Port {
+    pub node: usize,
+    pub columns: Vec<usize>,
+    /// The relation: one of several, if they are a union.
+    pub of: Id,
 }
 
 /// What an operator wants of an input's rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Wish {
+pub(super) enum Wish {
     /// Nothing.
     Any,
     /// Those of a key together.
@@ -40,32 +40,32 @@ enum Wish {
 }
 
 /// What is known of an operator.
-struct Info {
+pub(super) struct Info {
     /// By which columns rows are spread over subtasks.
-    spread: Option<Vec<usize>>,
-    parallelism: Option<u32>,
+    pub spread: Option<Vec<usize>>,
+    pub parallelism: Option<u32>,
     /// Whether the parallelism is the operator's own, so that others do not take it over.
-    is_own: bool,
-    kinds: Kinds,
-    keys: Vec<Vec<usize>>,
+    pub is_own: bool,
+    pub kinds: Kinds,
+    pub keys: Vec<Vec<usize>>,
 }
 
 /// All scans of one table.
-struct Group {
-    table: Arc<TableInfo>,
-    scans: Vec<Id>,
-    node: Option<(usize, Vec<usize>)>,
+pub(super) struct Group {
+    pub table: Arc<TableInfo>,
+    pub scans: Vec<Id>,
+    pub node: Option<(usize, Vec<usize>)>,
 }
 
-struct Emitter<'p, 'a> {
-    planner: &'p Planner<'a>,
-    changes: Changes,
-    users: Vec<Vec<Id>>,
-    groups: Vec<Group>,
-    ports: HashMap<Id, Vec<Port>>,
-    infos: Vec<Info>,
-    uids: HashMap<String, usize>,
-    planned: Planned,
+pub(super) struct Emitter<'p, 'a> {
+    pub planner: &'p Planner<'a>,
+    pub changes: Changes,
+    pub users: Vec<Vec<Id>>,
+    pub groups: Vec<Group>,
+    pub ports: HashMap<Id, Vec<Port>>,
+    pub infos: Vec<Info>,
+    pub uids: HashMap<String, usize>,
+    pub planned: Planned,
 }
 
 impl Planner<'_> {
@@ -130,7 +130,7 @@ impl Emitter<'_, '_> {
                 let group = self.groups.iter().position(found).ok_or_else(|| Error::system("a scan has no table"))?;
                 let (node, declared) = self.table(group)?;
                 let at = |column: &usize| declared.iter().position(|known| known == column).unwrap_or(0);
-                Ok(vec![Port { node, columns: scan.columns.iter().map(at).collect() }])
+                Ok(vec![Port { node, columns: scan.columns.iter().map(at).collect(), of: id }])
             }
             Op::Union => Ok(rel.inputs.iter().flat_map(|input| self.ports[input].clone()).collect()),
             Op::Calc(calc) => self.calc(id, &rel, calc),
@@ -174,7 +174,7 @@ impl Emitter<'_, '_> {
         let spread = self.spread_through(&ports, &calc.projection);
         let node = self.node(op, Arc::clone(&rel.schema), &[(ports, Wish::Any)], rel, None, self.changes.told[id])?;
         self.infos[node].spread = spread;
-        Ok(vec![self.port(node)])
+        Ok(vec![self.port(node, id)])
     }
 
     fn operator(&mut self, id: Id, rel: &Rel, op: OperatorSpec) -> Result<Vec<Port>> {
@@ -183,7 +183,7 @@ impl Emitter<'_, '_> {
         for (index, &input) in rel.inputs.iter().enumerate() {
             let mut ports = self.plain(input)?;
             if self.planner.refuses_update_before(id) && self.changes.told[input] {
-                ports = self.without_update_before(ports, input)?;
+                ports = self.without_update_before(ports)?;
             }
             inputs.push((ports, wishes.get(index).cloned().unwrap_or(Wish::Any)));
         }
@@ -192,14 +192,14 @@ impl Emitter<'_, '_> {
             _ => None,
         };
         let node = self.node(op, Arc::clone(&rel.schema), &inputs, rel, parallelism, self.changes.told[id])?;
-        Ok(vec![self.port(node)])
+        Ok(vec![self.port(node, id)])
     }
 
     fn sink(&mut self, id: Id, rel: &Rel, sink: &SinkTable) -> Result<Vec<Port>> {
         let input = rel.inputs[0];
         let mut ports = self.plain(input)?;
         if self.planner.refuses_update_before(id) && self.changes.told[input] {
-            ports = self.without_update_before(ports, input)?;
+            ports = self.without_update_before(ports)?;
         }
         let parallelism = parallelism_of(&sink.options, "sink.parallelism", &sink.name)?;
         let op = OperatorSpec::Sink(SinkSpec {
@@ -226,139 +226,7 @@ impl Emitter<'_, '_> {
         let schema = self.planner.schema(input);
         let node = self.node(op, schema, &[(ports, wish)], &rel, parallelism, false)?;
         self.planned.notes[node].changelog = "NONE".to_owned();
-        Ok(vec![self.port(node)])
-    }
-
-    /// Reads a table, for all that is wanted of it: the last operator of that, and which declared columns it has.
-    fn table(&mut self, group: usize) -> Result<(usize, Vec<usize>)> {
-        if let Some(done) = &self.groups[group].node {
-            return Ok(done.clone());
-        }
-        let planner = self.planner;
-        let table = Arc::clone(&self.groups[group].table);
-        let scans = self.groups[group].scans.clone();
-        let mut wanted = BTreeSet::new();
-        for &id in &scans {
-            if let Op::Scan(scan) = &planner.rels[id].op {
-                wanted.extend(scan.columns.iter().copied());
-            }
-        }
-        let is_batch = planner.settings.is_batch;
-        let with_watermark = !is_batch;
-        let wanted: Vec<usize> = match with_watermark {
-            true => {
-                let reading = Reading::of(&table, &wanted.into_iter().collect::<Vec<_>>(), true)?;
-                reading.declared.into_iter().collect::<BTreeSet<_>>().into_iter().collect()
-            }
-            false => wanted.into_iter().collect(),
-        };
-        let reading = Reading::of(&table, &wanted, with_watermark)?;
-        let mut source = SourceSpec { is_batch, ..reading.source(&table) };
-        if let [scan] = scans[..] {
-            self.hints(scan, &reading, &mut source)?;
-        }
-        let is_needed = scans.iter().any(|&id| self.changes.needed[id]);
-        let fields: Vec<_> = reading.fields.clone();
-        let schema: SchemaRef = Arc::new(Schema::new(fields));
-        let parallelism = parallelism_of(&table.options, "scan.parallelism", &table.name)?;
-        let as_rel = |what: &str, op: Op| Rel {
-            op,
-            inputs: Vec::new(),
-            schema: Arc::clone(&schema),
-            props: planner.props(scans[0]).clone(),
-            digest: stable_hash(&(what, &table.name, table.options.get("connector"))),
-        };
-        let mut rel = as_rel("Source", Op::Union);
-        // Keys of the scan are not where the source has them.
-        rel.props.keys = Vec::new();
-        let tells = table.changelog == Changelog::All;
-        let mut node = self.node(OperatorSpec::Source(source), Arc::clone(&schema), &[], &rel, parallelism, tells)?;
-        self.infos[node].is_own = parallelism.is_some();
-        self.infos[node].keys = keys_among(&table, &reading);
-        if tells && !is_needed {
-            rel.digest = stable_hash(&("DropUpdateBefore", &table.name));
-            let ports = vec![self.port(node)];
-            node = self.chained(OperatorSpec::DropUpdateBefore, Arc::clone(&schema), ports, &rel, false)?;
-        }
-        let told = tells && is_needed;
-        let is_plain = reading.columns.len() == schema.fields().len()
-            && reading.columns.iter().enumerate().all(|(index, expr)| as_column(expr) == Some(index));
-        let declared = Schema::new(fields_of(reading.declared.iter().map(|&index| &table.columns[index].field)));
-        if !is_plain {
-            let projection = reading.columns.iter().map(|expr| spec(expr, &schema)).collect::<Result<_>>()?;
-            rel.digest = stable_hash(&("Calc", &table.name));
-            let ports = vec![self.port(node)];
-            let calc = OperatorSpec::Calc { condition: None, projection };
-            node = self.chained(calc, Arc::new(declared), ports, &rel, told)?;
-        }
-        if let Some((column, watermark)) = &reading.watermark {
-            let schema = Arc::clone(&self.planned.plan.nodes[node].schema);
-            let idle_timeout_ms = match table.options.get("scan.watermark.idle-timeout") {
-                Some(text) => {
-                    let time = flott_core::time::parse_duration(text)
-                        .map_err(|error| error.context(format!("'scan.watermark.idle-timeout' of '{}'", table.name)))?;
-                    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-                }
-                None => planner.settings.idle_timeout_ms,
-            };
-            let op = OperatorSpec::Watermark(WatermarkSpec {
-                column: *column,
-                watermark: spec(watermark, &schema)?,
-                idle_timeout_ms,
-            });
-            rel.digest = stable_hash(&("Watermark", &table.name));
-            let ports = vec![self.port(node)];
-            node = self.chained(op, schema, ports, &rel, told)?;
-        }
-        let done = (node, reading.declared);
-        self.groups[group].node = Some(done.clone());
-        Ok(done)
-    }
-
-    /// An operator right behind another, with as many subtasks.
-    fn chained(
-        &mut self,
-        op: OperatorSpec,
-        schema: SchemaRef,
-        ports: Vec<Port>,
-        rel: &Rel,
-        told: bool,
-    ) -> Result<usize> {
-        let before = ports[0].node;
-        let (parallelism, is_own) = (self.infos[before].parallelism, self.infos[before].is_own);
-        let node = self.node(op, schema, &[(ports, Wish::Any)], rel, parallelism, told)?;
-        self.infos[node].is_own = is_own;
-        self.infos[node].keys = self.infos[before].keys.clone();
-        Ok(node)
-    }
-
-    /// What the connector may use to read less, where nobody else reads the table.
-    fn hints(&self, scan: Id, reading: &Reading, source: &mut SourceSpec) -> Result<()> {
-        let planner = self.planner;
-        let Op::Scan(of) = &planner.rels[scan].op else { return Ok(()) };
-        source.limit = of.limit;
-        // What the connector leaves out moves no watermark, and then other rows are late.
-        let moves_watermark = of.table.watermark.is_some() && !planner.settings.is_batch;
-        let [user] = self.users[scan][..] else { return Ok(()) };
-        let Op::Calc(calc) = &planner.rels[user].op else { return Ok(()) };
-        if moves_watermark || of.limit.is_some() || of.table.changelog != Changelog::InsertOnly {
-            return Ok(());
-        }
-        let schema = Schema::new(reading.fields.clone());
-        for condition in &calc.condition {
-            let place = |index: usize| {
-                let declared = reading.declared.iter().position(|column| *column == of.columns[index])?;
-                as_column(&reading.columns[declared])
-            };
-            let used = columns_of(condition);
-            if !used.is_empty() && used.iter().all(|&index| place(index).is_some()) {
-                let moved = replace(condition, &|index| super::expr::column(place(index).unwrap_or(0)))?;
-                if !super::expr::is_volatile(&moved) {
-                    source.filters.push(spec(&moved, &schema)?);
-                }
-            }
-        }
-        Ok(())
+        Ok(vec![self.port(node, id)])
     }
 
     /// The senders of a relation, with no other columns than its own.
@@ -377,13 +245,14 @@ impl Emitter<'_, '_> {
             let projection = exprs.iter().map(|expr| spec(expr, &schema)).collect::<Result<_>>()?;
             let spread = self.spread_through(std::slice::from_ref(&port), &exprs);
             let fields: Vec<_> = port.columns.iter().map(|&index| schema.fields()[index].clone()).collect();
-            let told = self.changes.told[id];
-            let mut rel = self.planner.rels[id].clone();
+            let of = port.of;
+            let told = self.changes.told[of];
+            let mut rel = self.planner.rels[of].clone();
             rel.digest = stable_hash(&("Columns", rel.digest, &port.columns));
             let op = OperatorSpec::Calc { condition: None, projection };
             let node = self.node(op, Arc::new(Schema::new(fields)), &[(vec![port], Wish::Any)], &rel, None, told)?;
             self.infos[node].spread = spread;
-            plain.push(self.port(node));
+            plain.push(self.port(node, of));
         }
         if self.ports[&id].len() == 1 {
             // Others that need it take it from here.
@@ -392,23 +261,28 @@ impl Emitter<'_, '_> {
         Ok(plain)
     }
 
-    fn without_update_before(&mut self, ports: Vec<Port>, input: Id) -> Result<Vec<Port>> {
+    fn without_update_before(&mut self, ports: Vec<Port>) -> Result<Vec<Port>> {
         let mut dropped = Vec::new();
         for port in ports {
             let schema = Arc::clone(&self.planned.plan.nodes[port.node].schema);
-            let mut rel = self.planner.rels[input].clone();
+            let of = port.of;
+            if !self.changes.told[of] {
+                dropped.push(port);
+                continue;
+            }
+            let mut rel = self.planner.rels[of].clone();
             rel.digest = stable_hash(&("DropUpdateBefore", rel.digest));
             let spread = self.infos[port.node].spread.clone();
             let node =
                 self.node(OperatorSpec::DropUpdateBefore, schema, &[(vec![port], Wish::Any)], &rel, None, false)?;
             self.infos[node].spread = spread;
-            dropped.push(self.port(node));
+            dropped.push(self.port(node, of));
         }
         Ok(dropped)
     }
 
-    fn port(&self, node: usize) -> Port {
-        Port { node, columns: (0..self.planned.plan.nodes[node].schema.fields().len()).collect() }
+    pub(super) fn port(&self, node: usize, of: Id) -> Port {
+        Port { node, columns: (0..self.planned.plan.nodes[node].schema.fields().len()).collect(), of }
     }
 
     fn schema(&self, ports: &[Port]) -> SchemaRef {
@@ -424,7 +298,7 @@ impl Emitter<'_, '_> {
     }
 
     /// Adds an operator, and the edges to it.
-    fn node(
+    pub(super) fn node(
         &mut self,
         op: OperatorSpec,
         schema: SchemaRef,
@@ -548,6 +422,8 @@ fn wishes(op: &OperatorSpec) -> Vec<Wish> {
         OperatorSpec::TopN(top) => vec![by(&top.partition)],
         OperatorSpec::Deduplicate(deduplicate) => vec![by(&deduplicate.partition)],
         OperatorSpec::WindowTopN(top) => vec![by(&top.partition)],
+        // A null among the right keys concerns all left rows.
+        OperatorSpec::Join(join) if join.is_null_aware => vec![Wish::One, Wish::One],
         OperatorSpec::Join(join) => vec![by(&join.left.keys), by(&join.right.keys)],
         OperatorSpec::IntervalJoin(join) => vec![by(&join.left_keys), by(&join.right_keys)],
         OperatorSpec::WindowJoin(join) => vec![by(&join.left_keys), by(&join.right_keys)],
@@ -602,21 +478,11 @@ fn of_join(kind: JoinKind, left: Option<Vec<usize>>) -> Option<Vec<usize>> {
     if matches!(kind, JoinKind::Right | JoinKind::Full) { None } else { left }
 }
 
-/// The table's key, if it is among what is read.
-fn keys_among(table: &TableInfo, reading: &Reading) -> Vec<Vec<usize>> {
-    let read = table.read();
-    let place = |key: &usize| {
-        let position = read.iter().position(|column| column == key)?;
-        reading.projection.iter().position(|column| *column == position)
-    };
-    let is_read = |key: &usize| !matches!(table.columns[*key].kind, ColumnKind::Computed(_));
-    match table.primary_key.iter().all(is_read) && !table.primary_key.is_empty() {
-        true => table.primary_key.iter().map(place).collect::<Option<Vec<_>>>().into_iter().collect(),
-        false => Vec::new(),
-    }
-}
-
-fn parallelism_of(options: &std::collections::BTreeMap<String, String>, key: &str, table: &str) -> Result<Option<u32>> {
+pub(super) fn parallelism_of(
+    options: &std::collections::BTreeMap<String, String>,
+    key: &str,
+    table: &str,
+) -> Result<Option<u32>> {
     match options.get(key).map(|text| (text, text.trim().parse())) {
         None => Ok(None),
         Some((_, Ok(parallelism))) if parallelism > 0 => Ok(Some(parallelism)),

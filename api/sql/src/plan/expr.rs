@@ -211,8 +211,16 @@ pub(super) fn instant(expr: &PExpr) -> Option<(Option<usize>, i64)> {
 
 /// How it reads, with columns by these names.
 pub(super) fn text(expr: &PExpr, name: &dyn Fn(usize) -> String) -> String {
-    let named = replace(expr, &|index| Arc::new(Column::new(&name(index), index)));
-    named.map_or_else(|_| expr.to_string(), |expr| fmt_sql(expr.as_ref()).to_string())
+    let named = Arc::clone(expr).transform_up(|expr| {
+        let text = match (as_column(&expr), expr.downcast_ref::<Literal>().map(Literal::value)) {
+            (Some(index), _) => name(index),
+            (_, Some(ScalarValue::Utf8(Some(text)))) => format!("'{text}'"),
+            _ => return Ok(Transformed::no(expr)),
+        };
+        let shown: PExpr = Arc::new(Column::new(&text, 0));
+        Ok(Transformed::yes(shown))
+    });
+    named.map_or_else(|_| expr.to_string(), |named| fmt_sql(named.data.as_ref()).to_string())
 }
 
 /// What it means: equal texts are equal expressions, whatever columns are called.
@@ -237,6 +245,6 @@ pub(super) fn spec(expr: &PExpr, schema: &Schema) -> Result<ExprSpec> {
     let name = |index: usize| schema.fields().get(index).map_or_else(|| format!("${index}"), |f| f.name().clone());
     let named = replace(expr, &|index| Arc::new(Column::new(&name(index), index)))?;
     let mut spec = ExprSpec::new(&named)?;
-    spec.text = fmt_sql(named.as_ref()).to_string();
+    spec.text = text(expr, &name);
     Ok(spec)
 }

@@ -12,6 +12,7 @@ use flott_sql_runtime::spec::{
 
 use super::Planner;
 use super::calc::Needed;
+use super::changelog::stays;
 use super::expr::{
     PExpr, all_of, column, columns_of, comparison, conjuncts, instant, literal, meanings, physical, refused, remap,
     spec,
@@ -64,6 +65,14 @@ impl Planner<'_> {
             Some(filter) => conjuncts(&physical(filter, &both(left_schema, right_schema)?)?),
             None => Vec::new(),
         };
+        // NOT IN is about nulls only where there can be some.
+        let may_be_null = |expr: &datafusion::logical_expr::Expr, schema: &DFSchema| {
+            use datafusion::logical_expr::ExprSchemable;
+            expr.nullable(schema).unwrap_or(true)
+        };
+        let mut keys = join.on.iter();
+        let is_null_aware =
+            join.null_aware && keys.any(|(l, r)| may_be_null(l, left_schema) || may_be_null(r, right_schema));
         let nulls_equal = join.null_equality == NullEquality::NullEqualsNull;
         let kind = match join.join_type {
             JoinType::Inner => JoinKind::Inner,
@@ -79,7 +88,7 @@ impl Planner<'_> {
                 let on = on.into_iter().map(|(left, right)| (right, left)).collect();
                 let pair = self.pair(right, left, on, filter, nulls_equal)?;
                 let kind = if join.join_type == JoinType::RightSemi { JoinKind::Semi } else { JoinKind::Anti };
-                let joined = self.joined(kind, pair, join.null_aware)?;
+                let joined = self.joined(kind, pair, is_null_aware)?;
                 return self.calc(joined, Vec::new(), (0..old_right).map(column).collect(), fields);
             }
             JoinType::LeftMark => return self.mark(left, right, on, filter, nulls_equal, fields),
@@ -88,7 +97,7 @@ impl Planner<'_> {
         let (left_width, right_width) = (self.width(left), self.width(right));
         let pair = self.pair(left, right, on, filter, nulls_equal)?;
         let wide = self.width(pair.left);
-        let joined = self.joined(kind, pair, join.null_aware)?;
+        let joined = self.joined(kind, pair, is_null_aware)?;
         let mut columns: Vec<usize> = (0..left_width).collect();
         if !matches!(kind, JoinKind::Semi | JoinKind::Anti) {
             columns.extend(wide..wide + right_width);
@@ -282,14 +291,6 @@ impl Planner<'_> {
         props.times.fill(None);
         props.windows = None;
         props.keys = self.keys_of_pairs(kind, &pair);
-        let changes = left.kinds.or(right.kinds);
-        props.kinds = match kind {
-            _ if self.settings.is_batch => Kinds::default(),
-            JoinKind::Inner => changes,
-            JoinKind::Semi => Kinds { delete: !changes.is_insert_only(), ..left.kinds },
-            JoinKind::Anti => Kinds { delete: true, ..left.kinds },
-            JoinKind::Left | JoinKind::Right | JoinKind::Full => Kinds::ALL,
-        };
         let input = |props: &Props, keys: &[usize]| {
             let within = props.keys.iter().find(|key| key.iter().all(|column| keys.contains(column)));
             let around = props.keys.iter().find(|key| keys.iter().all(|column| key.contains(column)));
@@ -302,11 +303,23 @@ impl Planner<'_> {
                 ttl_ms: self.settings.state_ttl_ms,
             }
         };
+        let (left_input, right_input) = (input(&left, &left_keys), input(&right, &right_keys));
+        // A pair goes if one of its rows is updated so that it has other partners.
+        let mut changes = left.kinds.or(right.kinds);
+        let all_stay = stays(&left_input, &left) && stays(&right_input, &right) && pair.rest.is_empty();
+        changes.delete |= changes.update && !all_stay;
+        props.kinds = match kind {
+            _ if self.settings.is_batch => Kinds::default(),
+            JoinKind::Inner => changes,
+            JoinKind::Semi => Kinds { delete: !changes.is_insert_only(), ..left.kinds },
+            JoinKind::Anti => Kinds { delete: true, ..left.kinds },
+            JoinKind::Left | JoinKind::Right | JoinKind::Full => Kinds::ALL,
+        };
         let what = format!("Join {kind:?} {} {is_null_aware}", pair.meaning());
         let op = OperatorSpec::Join(JoinSpec {
             kind,
-            left: input(&left, &left_keys),
-            right: input(&right, &right_keys),
+            left: left_input,
+            right: right_input,
             nulls_equal: pair.keys.iter().map(|(.., nulls)| *nulls).collect(),
             condition: self.condition(&pair, &pair.rest)?,
             is_null_aware,

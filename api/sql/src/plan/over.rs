@@ -12,8 +12,9 @@ use flott_sql_runtime::spec::{
 };
 
 use super::Planner;
-use super::aggregate::{AggregateCall, meanings};
+use super::aggregate::meanings;
 use super::calc::Needed;
+use super::call::AggregateCall;
 use super::expr::{
     PExpr, as_column, column, columns_of, comparison, constant, integer, literal, millis, physical, refused, replace,
 };
@@ -213,25 +214,8 @@ impl Planner<'_> {
             if let (Some(_), Some(window_end)) = (is(WindowColumn::Start), is(WindowColumn::End)) {
                 let others: Vec<usize> =
                     partition.iter().copied().filter(|&key| windows.columns[key].is_none()).collect();
-                let mut fields = self.fields(input);
-                let mut props = below.widened(usize::from(with_rank));
-                props.trends.fill(None);
-                if with_rank {
-                    fields.push(field("rank", arrow::datatypes::DataType::Int64));
-                }
-                if from == to {
-                    props = props.keyed(partition.clone());
-                }
-                let what = format!("WindowTopN {window_end} {others:?} {order:?} {from} {to} {with_rank}");
-                let op = OperatorSpec::WindowTopN(WindowTopNSpec {
-                    window_end,
-                    partition: others,
-                    order,
-                    from,
-                    to,
-                    with_rank,
-                });
-                return self.add(Op::Spec(op), &[input], fields, props, &what);
+                let top = WindowTopNSpec { window_end, partition: others, order, from, to, with_rank };
+                return self.window_top(input, top);
             }
         }
         if let ([sort], 1, 1, true) = (&order[..], from, to, below.kinds.is_insert_only())
@@ -263,6 +247,27 @@ impl Planner<'_> {
             return self.add(Op::Spec(op), &[input], self.fields(input), props, &what);
         }
         self.top(input, partition, order, from, to, with_rank)
+    }
+}
+
+impl Planner<'_> {
+    /// The first ranks of each window.
+    pub(super) fn window_top(&mut self, input: Id, top: WindowTopNSpec) -> Id {
+        let below = self.props(input).clone();
+        let mut fields = self.fields(input);
+        let mut props = below.widened(usize::from(top.with_rank));
+        props.trends.fill(None);
+        if top.with_rank {
+            fields.push(field("rank", arrow::datatypes::DataType::Int64));
+        }
+        if top.from == top.to {
+            props = props.keyed(top.partition.iter().copied().chain([top.window_end]).collect());
+        }
+        let what = format!(
+            "WindowTopN {} {:?} {:?} {} {} {}",
+            top.window_end, top.partition, top.order, top.from, top.to, top.with_rank
+        );
+        self.add(Op::Spec(OperatorSpec::WindowTopN(top)), &[input], fields, props, &what)
     }
 }
 

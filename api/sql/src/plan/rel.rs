@@ -2,14 +2,14 @@
 //!
 //! They are in an arena, inputs before what reads them, and equal ones are one: that shares common sub-plans.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow::datatypes::{Field, FieldRef, Schema, SchemaRef};
 use flott_core::hash::stable_hash;
 use flott_sql_runtime::spec::{OperatorSpec, OverSpec, WindowColumn, WindowSpec};
 
-use super::expr::{PExpr, as_column, is_proctime};
+use super::expr::{PExpr, as_column, columns_of, is_proctime};
 use super::table::{SinkTable, TableInfo};
 use super::{Planner, Settings};
 
@@ -184,7 +184,14 @@ impl Props {
         self.keys.iter().filter(is_kept).cloned().collect()
     }
 
-    /// The least set of columns that is unique and has these in it.
+    /// Whether the conditions are about columns of a key alone: then a row is chosen for as long as it is there.
+    pub(super) fn is_chosen_by_key(&self, condition: &[PExpr]) -> bool {
+        let is_about =
+            |key: &Vec<usize>| condition.iter().all(|expr| columns_of(expr).iter().all(|column| key.contains(column)));
+        condition.is_empty() || self.keys.iter().any(is_about)
+    }
+
+    /// Whether some of these columns are unique.
     pub(super) fn is_unique_within(&self, columns: &[usize]) -> bool {
         self.keys.iter().any(|key| key.iter().all(|column| columns.contains(column)))
     }
@@ -194,6 +201,19 @@ impl Props {
 pub(super) fn fields_of<'a>(fields: impl IntoIterator<Item = &'a FieldRef>) -> Vec<FieldRef> {
     let nullable = |field: &FieldRef| Arc::new(field.as_ref().clone().with_nullable(true));
     fields.into_iter().map(nullable).collect()
+}
+
+/// Each name once: others have a number behind them, as in Flink.
+fn unique_names(fields: &[FieldRef]) -> Vec<FieldRef> {
+    let mut names = HashSet::new();
+    let unique = |field: &FieldRef| {
+        let numbered = (0..).map(|number| format!("{}{number}", field.name()));
+        let name = std::iter::once(field.name().clone()).chain(numbered).find(|name| !names.contains(name));
+        let name = name.unwrap_or_else(|| field.name().clone());
+        names.insert(name.clone());
+        if name == *field.name() { Arc::clone(field) } else { Arc::new(field.as_ref().clone().with_name(name)) }
+    };
+    fields.iter().map(unique).collect()
 }
 
 /// A column of a plan.
@@ -244,7 +264,7 @@ impl<'a> Planner<'a> {
         }
         let digests: Vec<u64> = inputs.iter().map(|&input| self.rels[input].digest).collect();
         let digest = stable_hash(&(what, digests));
-        let schema = Arc::new(Schema::new(fields));
+        let schema = Arc::new(Schema::new(unique_names(&fields)));
         self.rels.push(Rel { op, inputs: inputs.to_vec(), schema, props, digest });
         self.known.insert(key, self.rels.len() - 1);
         self.rels.len() - 1
@@ -255,7 +275,7 @@ impl<'a> Planner<'a> {
         if id + 1 == self.rels.len() && !matches!(self.rels[id].op, Op::Scan(_)) {
             let old = self.rels[id].schema.fields();
             let named = old.iter().zip(fields).map(|(old, new)| Arc::new(old.as_ref().clone().with_name(new.name())));
-            self.rels[id].schema = Arc::new(Schema::new(named.collect::<Vec<_>>()));
+            self.rels[id].schema = Arc::new(Schema::new(unique_names(&named.collect::<Vec<_>>())));
         }
     }
 }

@@ -54,7 +54,7 @@ pub enum ColumnKind {
 pub enum Changelog {
     /// `+I`.
     InsertOnly,
-    /// `+I`, `+U` and `-D`, by the primary key.
+    /// `+I`, `+U` and `-D`, by the primary key. A sink takes a `-U` that comes all the same for a `-D`.
     Upsert,
     /// `+I`, `-U`, `+U` and `-D`.
     All,

@@ -1,6 +1,8 @@
 //! Joins with the version of a table at a time: versioned tables, and tables that are looked up.
 
 use datafusion::logical_expr::Operator;
+use std::collections::BTreeMap;
+
 use datafusion::physical_expr::expressions::BinaryExpr;
 use flott_core::{Error, Result};
 use flott_sql_runtime::spec::{LookupJoinSpec, OperatorSpec, SourceSpec, TemporalJoinSpec, TimeSpec};
@@ -46,7 +48,9 @@ impl Planner<'_> {
                 return self.lookup(left, right, on, join.is_left_outer, left_width, fields);
             }
             Some(attribute) => {
-                let pair = self.pair(left, right, Vec::new(), on, false)?;
+                let wide = self.width(left);
+                let (right, chosen) = self.all_versions(right, wide)?;
+                let pair = self.pair(left, right, Vec::new(), on.into_iter().chain(chosen).collect(), false)?;
                 self.versioned(pair, time, attribute, join.is_left_outer)?
             }
         };
@@ -55,8 +59,27 @@ impl Planner<'_> {
         self.calc(joined, Vec::new(), columns, fields)
     }
 
+    /// Versions of which none is left out, and which of them count: over a left of so many columns, and these. A version that
+    /// does not count ends the one before it all the same.
+    fn all_versions(&mut self, right: Id, left_width: usize) -> Result<(Id, Vec<PExpr>)> {
+        let Op::Calc(calc) = self.rels[right].op.clone() else { return Ok((right, Vec::new())) };
+        let below = self.rels[right].inputs[0];
+        if calc.condition.is_empty() || self.props(below).is_chosen_by_key(&calc.condition) {
+            return Ok((right, Vec::new()));
+        }
+        let mut needed = Needed { exprs: calc.projection, fields: self.fields(right) };
+        let mut places = BTreeMap::new();
+        for index in calc.condition.iter().flat_map(columns_of) {
+            let known = self.schema(below).fields()[index].clone();
+            places.insert(index, needed.position(column(index), |_| known));
+        }
+        let place = |index: usize| left_width + places.get(&index).copied().unwrap_or(0);
+        let chosen = moved_all(&calc.condition, &place)?;
+        Ok((self.calc(below, Vec::new(), needed.exprs, needed.fields)?, chosen))
+    }
+
     fn versioned(&mut self, pair: Pair, time: usize, attribute: Time, is_left_outer: bool) -> Result<Id> {
-        let (left, right) = (self.props(pair.left).clone(), self.props(pair.right).clone());
+        let right = self.props(pair.right).clone();
         let left_keys: Vec<usize> = pair.keys.iter().map(|(left, ..)| *left).collect();
         let right_keys: Vec<usize> = pair.keys.iter().map(|(_, right, _)| *right).collect();
         if !right.is_unique_within(&right_keys) {
@@ -80,26 +103,33 @@ impl Planner<'_> {
                 (TimeSpec::Event(time), TimeSpec::Event(version))
             }
         };
-        let mut fields = self.fields(pair.left);
-        fields.extend(self.fields(pair.right));
-        let schema = arrow::datatypes::Schema::new(fields.clone());
-        let mut props = left.widened(self.width(pair.right));
-        props.trends.fill(None);
-        props.keys = left.keys_after(&left_keys);
-        let what = format!(
-            "TemporalJoin {is_left_outer} {left_time:?} {right_time:?} {:?} {}",
-            pair.keys,
-            meanings(&pair.rest)
-        );
-        let op = OperatorSpec::TemporalJoin(TemporalJoinSpec {
+        let fields = self.fields(pair.left).into_iter().chain(self.fields(pair.right));
+        let schema = arrow::datatypes::Schema::new(fields.collect::<Vec<_>>());
+        let spec = TemporalJoinSpec {
             is_left_outer,
             left_keys,
             right_keys,
             left_time,
             right_time,
             condition: all_of(&pair.rest).map(|expr| spec(&expr, &schema)).transpose()?,
-        });
-        Ok(self.add(Op::Spec(op), &[pair.left, pair.right], fields, props, &what))
+        };
+        Ok(self.versions([pair.left, pair.right], spec, &meanings(&pair.rest)))
+    }
+
+    /// Rows with the versions of others.
+    pub(super) fn versions(&mut self, inputs: [Id; 2], spec: TemporalJoinSpec, condition: &str) -> Id {
+        let mut fields = self.fields(inputs[0]);
+        fields.extend(self.fields(inputs[1]));
+        let left = self.props(inputs[0]);
+        let mut props = left.widened(self.width(inputs[1]));
+        props.trends.fill(None);
+        props.keys = left.keys_after(&spec.left_keys);
+        props.kinds.delete |= props.kinds.update;
+        let what = format!(
+            "TemporalJoin {} {:?} {:?} {:?} {:?} {condition}",
+            spec.is_left_outer, spec.left_time, spec.right_time, spec.left_keys, spec.right_keys
+        );
+        self.add(Op::Spec(OperatorSpec::TemporalJoin(spec)), &inputs, fields, props, &what)
     }
 
     /// The table that a relation reads and nothing else, if rows can be looked up in it.
@@ -171,6 +201,7 @@ impl Planner<'_> {
             && scan.table.primary_key.iter().all(|key| {
                 scan.table.read().iter().position(|column| column == key).is_some_and(|key| right_keys.contains(&key))
             });
+        props.kinds.delete |= props.kinds.update;
         if !is_unique {
             props.keys = Vec::new();
         }

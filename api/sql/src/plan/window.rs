@@ -84,25 +84,35 @@ impl Planner<'_> {
         let extended = needed.exprs.len();
         let input = self.calc(input, Vec::new(), needed.exprs, needed.fields)?;
         let fields = fields_of(unnest.schema.fields());
-        let elements = fields.len() - width;
-        let mut all = self.fields(input);
-        all.extend_from_slice(&fields[width..]);
-        let mut props = self.props(input).widened(elements);
+        let elements = &fields[width..];
+        let joined = self.elements(input, collection, unnest.is_outer, unnest.with_ordinality, elements);
+        let columns = (0..width).chain(extended..extended + elements.len()).map(column).collect();
+        self.calc(joined, Vec::new(), columns, fields)
+    }
+
+    /// Each row once for each element of a collection.
+    pub(super) fn elements(
+        &mut self,
+        input: Id,
+        collection: usize,
+        is_outer: bool,
+        with_ordinality: bool,
+        elements: &[FieldRef],
+    ) -> Id {
+        let mut fields = self.fields(input);
+        fields.extend_from_slice(elements);
+        let mut props = self.props(input).widened(elements.len());
         props.trends.fill(None);
         props.keys = Vec::new();
-        if unnest.with_ordinality {
-            let ordinal = all.len() - 1;
-            props.keys =
-                self.props(input).keys.iter().map(|key| key.iter().copied().chain([ordinal]).collect()).collect();
+        // An updated collection may have less.
+        props.kinds.delete |= props.kinds.update;
+        if with_ordinality {
+            let ordinal = fields.len() - 1;
+            let with = |key: &Vec<usize>| key.iter().copied().chain([ordinal]).collect();
+            props.keys = self.props(input).keys.iter().map(with).collect();
         }
-        let what = format!("Unnest {collection} {} {}", unnest.is_outer, unnest.with_ordinality);
-        let op = OperatorSpec::Unnest {
-            column: collection,
-            is_outer: unnest.is_outer,
-            with_ordinality: unnest.with_ordinality,
-        };
-        let joined = self.add(Op::Spec(op), &[input], all, props, &what);
-        let columns = (0..width).chain(extended..extended + elements).map(column).collect();
-        self.calc(joined, Vec::new(), columns, fields)
+        let what = format!("Unnest {collection} {is_outer} {with_ordinality}");
+        let op = OperatorSpec::Unnest { column: collection, is_outer, with_ordinality };
+        self.add(Op::Spec(op), &[input], fields, props, &what)
     }
 }

@@ -28,7 +28,18 @@ fn a_table_is_read_once() {
     ];
     let planned = plan(&queries, &settings()).expect("a plan");
     check(&planned);
-    expect![[""]].assert_eq(&planned.to_string());
+    expect![[r#"
+        0 TableSourceScan(table=[[bid]], fields=[auction, price, channel, ts]) [I]
+        1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
+        2 Calc(select=[auction]) [I] <- 1 forward
+        3 GroupAggregate(groupBy=[auction], select=[auction, COUNT(*) AS n]) [I,UB,UA] <- 2 hash[auction]
+        4 Sink(table=[a], fields=[auction, n]) [NONE] <- 3 forward
+        5 Calc(select=[price, channel], where=[price > 3]) [I] <- 1 forward
+        6 Sink(table=[b], fields=[price, channel]) [NONE] <- 5 forward
+        7 Calc(select=[auction AS x, n + 1 AS n + Int64(1)]) [I,UB,UA] <- 3 forward
+        8 Sink(table=[c], fields=[x, n + Int64(1)]) [NONE] <- 7 forward
+    "#]]
+    .assert_eq(&planned.to_string());
 }
 
 #[test]
@@ -49,17 +60,35 @@ fn uids_say_what_is_computed() {
     let filtered = named("SELECT auction, count(*) AS n FROM bid WHERE price > 3 GROUP BY auction", "a");
     assert_ne!(uids(&plan(&[filtered], &settings).expect("a plan")), uids(&alone));
     // Savepoints know operators by them: they never change silently.
-    expect![[""]].assert_debug_eq(&uids(&alone));
+    expect![[r#"
+        {
+            "GroupAggregate-d9213691cf11b3ba",
+        }
+    "#]]
+    .assert_debug_eq(&uids(&alone));
 }
 
 #[test]
 fn what_is_random_is_not_shared() {
     let planned =
         plan(&[named("SELECT random() FROM side", "a"), named("SELECT random() FROM side", "b")], &settings());
-    expect![[""]].assert_eq(&planned.expect("a plan").to_string());
+    expect![[r#"
+        0 TableSourceScan(table=[[side]], fields=[key]) [I]
+        1 Calc(select=[random()]) [I] <- 0 forward
+        2 Sink(table=[a], fields=[random()]) [NONE] <- 1 forward
+        3 Calc(select=[random()]) [I] <- 0 forward
+        4 Sink(table=[b], fields=[random()]) [NONE] <- 3 forward
+    "#]]
+    .assert_eq(&planned.expect("a plan").to_string());
     // And is not computed anew where it is used twice.
     let twice = plan(&[select("SELECT r, r + 1 FROM (SELECT random() AS r FROM side)")], &settings()).expect("a plan");
-    expect![[""]].assert_eq(&twice.to_string());
+    expect![[r#"
+        0 TableSourceScan(table=[[side]], fields=[key]) [I]
+        1 Calc(select=[random() AS r]) [I] <- 0 forward
+        2 Calc(select=[r, r + 1 AS r + Int64(1)]) [I] <- 1 forward
+        3 Sink(table=[out], fields=[r, r + Int64(1)]) [NONE] <- 2 forward
+    "#]]
+    .assert_eq(&twice.to_string());
 }
 
 #[test]
@@ -71,7 +100,53 @@ fn the_plan_is_explained() {
         ),
         named(COUNTS, "b"),
     ];
-    expect![[""]].assert_eq(&explain(&queries, &settings()).expect("a plan"));
+    expect![[r#"
+        == Logical Plan ==
+        Sink(table=[a])
+          Projection: a.auction, a.n, b.item
+            Inner Join: a.auction = b.id
+              SubqueryAlias: a
+                Projection: bid.auction, count(Int64(1)) AS count(*) AS n
+                  Aggregate: groupBy=[[bid.auction]], aggr=[[count(Int64(1))]]
+                    TableScan: bid projection=[auction]
+              SubqueryAlias: b
+                TableScan: auction projection=[id, item]
+        Sink(table=[b])
+          Projection: bid.auction, count(Int64(1)) AS count(*) AS n
+            Aggregate: groupBy=[[bid.auction]], aggr=[[count(Int64(1))]]
+              TableScan: bid projection=[auction]
+
+        == Physical Plan ==
+        Sink(table=[a], fields=[auction, n, item]) changelogMode=[NONE]
+        +- Calc(select=[auction, n, item]) changelogMode=[I,UB,UA]
+           +- Join(joinType=[InnerJoin], where=[auction = id], select=[auction, n, id, item], leftInputSpec=[JoinKeyContainsUniqueKey], rightInputSpec=[NoUniqueKey]) changelogMode=[I,UB,UA]
+              :- GroupAggregate(groupBy=[auction], select=[auction, COUNT(*) AS n]) [reuse_id=1] changelogMode=[I,UB,UA]
+              :  +- Exchange(distribution=[hash[auction]])
+              :     +- Calc(select=[auction]) changelogMode=[I]
+              :        +- WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) changelogMode=[I]
+              :           +- TableSourceScan(table=[[bid]], fields=[auction, ts]) changelogMode=[I]
+              +- Exchange(distribution=[hash[id]])
+                 +- Calc(select=[id, item]) changelogMode=[I]
+                    +- WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) changelogMode=[I]
+                       +- TableSourceScan(table=[[auction]], fields=[id, item, ts]) changelogMode=[I]
+
+        Sink(table=[b], fields=[auction, n]) changelogMode=[NONE]
+        +- Reused(reference_id=[1])
+
+        == State ==
+        GroupAggregate(groupBy=[auction], select=[auction, COUNT(*) AS n]) (GroupAggregate-d9213691cf11b3ba): a row of aggregates for each key, for ever
+        Join(joinType=[InnerJoin], where=[auction = id], select=[auction, n, id, item], leftInputSpec=[JoinKeyContainsUniqueKey], rightInputSpec=[NoUniqueKey]) (Join-2b7eb2197e80a9e3): all rows of both inputs, for ever
+
+        == Warnings ==
+        GroupAggregate keeps a row of aggregates for each key for ever: SET 'table.exec.state.ttl' to for how long an unused one is kept, if keys do not come back
+        Join keeps all rows of both inputs for ever: SET 'table.exec.state.ttl' to for how long an unused one is kept, if keys do not come back
+
+        == Job Graph ==
+        0: TableSourceScan -> WatermarkAssigner -> Calc (parallelism default)
+        1: GroupAggregate -> Sink (parallelism default) <- 0 Hash
+        2: TableSourceScan -> WatermarkAssigner -> Calc (parallelism default)
+        3: Join -> Calc -> Sink (parallelism default) <- 1 Forward <- 2 Hash
+    "#]].assert_eq(&explain(&queries, &settings()).expect("a plan"));
     let settings = Settings { state_ttl_ms: 3_600_000, ..settings() };
     let explained = explain(&[named(COUNTS, "b")], &settings).expect("a plan");
     assert!(explained.contains("1 h after its last use") && !explained.contains("Warnings"), "{explained}");

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{DFSchema, DataFusionError, TableReference};
@@ -20,7 +21,8 @@ use datafusion::scalar::ScalarValue;
 use datafusion::sql::planner::SqlToRel;
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
-use flott_sql_runtime::spec::WindowSpec;
+use flott_sql_runtime::expr::Functions;
+use flott_sql_runtime::spec::{ExprSpec, JoinKind, OperatorSpec, WindowSpec};
 
 use crate::logical::nodes::{TemporalJoin, UnnestJoin, WindowTable};
 use crate::plan::{
@@ -30,11 +32,15 @@ use crate::plan::{
 pub(super) const TIME: DataType = DataType::Timestamp(TimeUnit::Millisecond, None);
 
 pub(super) fn proctime() -> Expr {
+    proctime_function().call(Vec::new())
+}
+
+fn proctime_function() -> Arc<ScalarUDF> {
     let zone: Arc<str> = "UTC".into();
     let value = ScalarValue::TimestampMillisecond(Some(0), Some(Arc::clone(&zone)));
     let make = Arc::new(move |_: &[ColumnarValue]| Ok(ColumnarValue::Scalar(value.clone())));
     let data_type = DataType::Timestamp(TimeUnit::Millisecond, Some(zone));
-    create_udf("proctime", Vec::new(), data_type, Volatility::Stable, make).call(Vec::new())
+    Arc::new(create_udf("proctime", Vec::new(), data_type, Volatility::Stable, make))
 }
 
 fn minus(column: &str, seconds: i64) -> Expr {
@@ -154,7 +160,12 @@ fn temporal(
 ) -> LogicalPlan {
     let left = scan(left, tables).build().expect("a plan");
     let schema = Arc::new(left.schema().join(right.schema()).expect("different names"));
-    extension(TemporalJoin { left, right, on, time: col(time), is_left_outer, schema })
+    let join = extension(TemporalJoin { left, right, on, time: col(time), is_left_outer, schema });
+    let names = join.schema().fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>();
+    let columns = join.schema().columns().into_iter().enumerate();
+    // A view has each name once.
+    let all = columns.filter(|(index, column)| !names[..*index].contains(&column.name)).map(|(_, column)| col(column));
+    LogicalPlanBuilder::from(join).project(all).expect("columns").build().expect("a plan")
 }
 
 fn views(tables: &[TableInfo]) -> Vec<(&'static str, LogicalPlan)> {
@@ -182,6 +193,21 @@ fn views(tables: &[TableInfo]) -> Vec<(&'static str, LogicalPlan)> {
             temporal(tables, "bid", rates(), col("bid.channel").eq(col("rates.currency")), "bid.pt", false),
         ),
         ("looked_up", temporal(tables, "bid", side(), col("bid.auction").eq(col("side.key")), "bid.pt", true)),
+        (
+            "converted_well",
+            temporal(
+                tables,
+                "bid",
+                LogicalPlanBuilder::from(rates())
+                    .filter(col("rates.rate").gt(lit(3_i64)))
+                    .expect("a filter")
+                    .build()
+                    .expect("a plan"),
+                col("bid.channel").eq(col("rates.currency")),
+                "bid.ts",
+                false,
+            ),
+        ),
         ("badly_converted", temporal(tables, "bid", rates(), col("bid.price").eq(col("rates.rate")), "bid.ts", true)),
         ("tagged", extension(unnest)),
     ]
@@ -260,12 +286,15 @@ pub(super) fn query_over(sql: &str, changed: &[TableInfo]) -> LogicalPlan {
         Arc::new(datafusion::functions_aggregate::planner::AggregateFunctionPlanner),
         Arc::new(datafusion::functions_window::planner::WindowFunctionPlanner),
     ];
-    let context = Context { options: ConfigOptions::default(), tables: all, planners };
+    let mut options = ConfigOptions::default();
+    options.optimizer.enable_physical_uncorrelated_scalar_subquery = false;
+    let context = Context { options, tables: all, planners };
     let plan = SqlToRel::new(&context).sql_statement_to_plan(statement).expect("a plan");
     let plan = Analyzer::new().execute_and_check(plan, &context.options, |_, _| {}).expect("an analysed plan");
     let mut rules = Optimizer::new().rules;
     rules.retain(|rule| !matches!(rule.name(), "single_distinct_aggregation_to_group_by" | "filter_null_join_keys"));
-    Optimizer::with_rules(rules).optimize(plan, &OptimizerContext::new(), |_, _| {}).expect("an optimised plan")
+    let config = OptimizerContext::new_with_config_options(Arc::new(context.options.clone()));
+    Optimizer::with_rules(rules).optimize(plan, &config, |_, _| {}).expect("an optimised plan")
 }
 
 pub(super) fn query(sql: &str) -> LogicalPlan {
@@ -337,6 +366,64 @@ pub(super) fn check(planned: &Planned) {
             Exchange::Forward => assert_eq!(source.parallelism, target.parallelism, "{planned}"),
             _ => {}
         }
+    }
+    let functions =
+        Functions::new(datafusion::functions::all_default_functions().into_iter().chain([proctime_function()]));
+    for (index, node) in plan.nodes.iter().enumerate() {
+        let inputs = plan.edges.iter().filter(|edge| edge.target == index);
+        let mut schemas: BTreeMap<u8, SchemaRef> = BTreeMap::new();
+        for edge in inputs {
+            let source = &plan.nodes[edge.source].schema;
+            let types = |schema: &SchemaRef| schema.fields().iter().map(|f| f.data_type().clone()).collect::<Vec<_>>();
+            let first = schemas.entry(edge.input).or_insert_with(|| Arc::clone(source));
+            assert_eq!(types(first), types(source), "a union of different columns: {planned}");
+        }
+        let fields: Vec<_> = schemas.values().flat_map(|schema| schema.fields().iter().cloned()).collect();
+        let both = Arc::new(Schema::new(fields));
+        let empty = RecordBatch::new_empty(Arc::clone(&both));
+        let type_of = |expr: &ExprSpec| {
+            let compiled = expr.compile(&both, &functions).expect("an expression that compiles");
+            compiled.evaluate(&empty).expect("no rows").data_type().clone()
+        };
+        let check_columns = |projection: &[ExprSpec]| {
+            let types: Vec<_> = projection.iter().map(type_of).collect();
+            let fields: Vec<_> = node.schema.fields().iter().map(|field| field.data_type().clone()).collect();
+            assert_eq!(types, fields, "{}", node.name);
+        };
+        let conditions = match &node.operator {
+            OperatorSpec::Calc { condition, projection } => {
+                check_columns(projection);
+                condition.iter().collect()
+            }
+            OperatorSpec::Expand { projections } => {
+                projections.iter().for_each(|projection| check_columns(projection));
+                Vec::new()
+            }
+            OperatorSpec::Join(join) => join.condition.iter().collect(),
+            OperatorSpec::IntervalJoin(join) => join.condition.iter().collect(),
+            OperatorSpec::WindowJoin(join) => join.condition.iter().collect(),
+            OperatorSpec::TemporalJoin(join) => join.condition.iter().collect(),
+            _ => Vec::new(),
+        };
+        conditions.into_iter().for_each(|condition| assert_eq!(type_of(condition), DataType::Boolean));
+        let width = match &node.operator {
+            OperatorSpec::GroupAggregate(group) => group.keys.len() + group.aggregates.len(),
+            OperatorSpec::WindowAggregate(window) => {
+                window.keys.len() + window.aggregates.len() + window.window_columns.len()
+            }
+            OperatorSpec::Over(over) => both.fields().len() + over.aggregates.len(),
+            OperatorSpec::TopN(top) => both.fields().len() + usize::from(top.with_rank),
+            OperatorSpec::WindowTopN(top) => both.fields().len() + usize::from(top.with_rank),
+            OperatorSpec::WindowTable { .. } => both.fields().len() + 3,
+            OperatorSpec::Join(join) if matches!(join.kind, JoinKind::Semi | JoinKind::Anti) => {
+                schemas[&0].fields().len()
+            }
+            OperatorSpec::Join(_) | OperatorSpec::IntervalJoin(_) | OperatorSpec::WindowJoin(_) => both.fields().len(),
+            OperatorSpec::LookupJoin(join) => both.fields().len() + join.table.projection.len(),
+            OperatorSpec::Source(source) => source.projection.len(),
+            _ => node.schema.fields().len(),
+        };
+        assert_eq!(width, node.schema.fields().len(), "{}", node.name);
     }
     let bytes = plan.encode().expect("a form that ships");
     assert_eq!(CompiledPlan::decode(&bytes).expect("the same").nodes.len(), plan.nodes.len());
