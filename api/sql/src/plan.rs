@@ -50,7 +50,7 @@ pub struct SinkQuery {
 pub const COLLECT: &str = "__collect";
 
 /// What settings of the session mean for planning.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// The job's name.
     pub name: String,

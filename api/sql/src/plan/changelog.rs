@@ -28,7 +28,7 @@ impl Planner<'_> {
             fields.map(ToString::to_string).collect::<Vec<_>>().join(", ")
         };
         let is_same = fields.len() == sink.schema.fields().len()
-            && fields.iter().zip(sink.schema.fields()).all(|(a, b)| a.data_type() == b.data_type());
+            && fields.iter().zip(sink.schema.fields()).all(|(a, b)| a.data_type().equals_datatype(b.data_type()));
         if !is_same {
             return Err(Error::input(format!(
                 "the query's columns are not those of '{}': it gives ({}), the table has ({})",

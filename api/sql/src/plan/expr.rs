@@ -17,6 +17,8 @@ use datafusion::physical_expr_common::physical_expr::fmt_sql;
 use flott_core::{Error, Result};
 use flott_sql_runtime::spec::ExprSpec;
 
+use super::names::duration;
+
 /// An expression over the columns of one input.
 pub(super) type PExpr = Arc<dyn PhysicalExpr>;
 
@@ -215,6 +217,10 @@ pub(super) fn text(expr: &PExpr, name: &dyn Fn(usize) -> String) -> String {
         let text = match (as_column(&expr), expr.downcast_ref::<Literal>().map(Literal::value)) {
             (Some(index), _) => name(index),
             (_, Some(ScalarValue::Utf8(Some(text)))) => format!("'{text}'"),
+            (_, Some(value)) => match millis(value) {
+                Some(span) => format!("INTERVAL '{}'", duration(span)),
+                None => return Ok(Transformed::no(expr)),
+            },
             _ => return Ok(Transformed::no(expr)),
         };
         let shown: PExpr = Arc::new(Column::new(&text, 0));

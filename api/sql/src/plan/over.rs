@@ -20,6 +20,20 @@ use super::expr::{
 };
 use super::rel::{Id, Kinds, Op, Time, Trend, field, fields_of};
 
+/// A window of rows before each row.
+#[derive(PartialEq, Eq)]
+struct Frame {
+    partition: Vec<usize>,
+    order: Vec<SortColumn>,
+    frame: OverFrame,
+}
+
+/// The aggregates of one window, with their places among all.
+struct Group {
+    window: Frame,
+    aggregates: Vec<(usize, AggregateSpec)>,
+}
+
 impl Planner<'_> {
     /// `… OVER (…)`: one operator for each window that there is.
     pub(super) fn window(&mut self, window: &Window) -> Result<Id> {
@@ -28,7 +42,7 @@ impl Planner<'_> {
         let width = self.width(input);
         let fields = fields_of(window.schema.fields());
         let mut needed = Needed::all(self.fields(input));
-        let mut groups: Vec<(Vec<usize>, Vec<SortColumn>, OverFrame, Vec<(usize, AggregateSpec)>)> = Vec::new();
+        let mut groups: Vec<Group> = Vec::new();
         for (index, expr) in window.window_expr.iter().enumerate() {
             let mut expr = expr;
             while let Expr::Alias(alias) = expr {
@@ -67,35 +81,30 @@ impl Planner<'_> {
                 true => OverFrame::Rows(None),
                 false => frame(&params.window_frame)?,
             };
-            match groups.iter_mut().find(|group| group.0 == partition && group.1 == order && group.2 == frame) {
-                Some(group) => group.3.push((index, spec)),
-                None => groups.push((partition, order, frame, vec![(index, spec)])),
+            let window = Frame { partition, order, frame };
+            match groups.iter_mut().find(|group| group.window == window) {
+                Some(group) => group.aggregates.push((index, spec)),
+                None => groups.push(Group { window, aggregates: vec![(index, spec)] }),
             }
         }
         let computed = needed.exprs.len();
         let mut over = self.calc(input, Vec::new(), needed.exprs, needed.fields)?;
         let mut places = vec![0; window.window_expr.len()];
         let mut next = computed;
-        for (partition, order, frame, aggregates) in groups {
+        for Group { window, aggregates } in groups {
             for (index, _) in &aggregates {
                 places[*index] = next;
                 next += 1;
             }
             let aggregates = aggregates.into_iter().map(|(_, aggregate)| aggregate).collect();
-            over = self.over(over, partition, order, frame, aggregates);
+            over = self.over(over, window, aggregates);
         }
         let columns = (0..width).chain(places).map(column).collect();
         self.calc(over, Vec::new(), columns, fields)
     }
 
-    fn over(
-        &mut self,
-        input: Id,
-        partition: Vec<usize>,
-        order: Vec<SortColumn>,
-        frame: OverFrame,
-        aggregates: Vec<AggregateSpec>,
-    ) -> Id {
+    fn over(&mut self, input: Id, window: Frame, aggregates: Vec<AggregateSpec>) -> Id {
+        let Frame { partition, order, frame } = window;
         let below = self.props(input).clone();
         let mut fields = self.fields(input);
         fields.extend(aggregates.iter().map(|aggregate| field(&aggregate.text, aggregate.result.clone())));

@@ -4,5 +4,7 @@ mod world;
 
 mod changelog;
 mod errors;
+mod joins;
+mod nexmark;
 mod queries;
 mod sharing;

@@ -27,24 +27,24 @@ fn a_sink_by_the_query_s_key_needs_no_rows_before_updates() {
         Changelog::Upsert,
         &[0],
         expect![[r#"
-        0 TableSourceScan(table=[[bid]], fields=[auction, ts]) [I]
-        1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-        2 Calc(select=[auction]) [I] <- 1 forward
-        3 GroupAggregate(groupBy=[auction], select=[auction, COUNT(*) AS n]) [I,UA] <- 2 hash[auction]
-        4 Sink(table=[out], fields=[auction, n]) [NONE] <- 3 forward
-    "#]],
+            0 TableSourceScan(table=[[bid]], fields=[auction, ts]) [I]
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
+            2 Calc(select=[auction]) [I] <- 1 forward
+            3 GroupAggregate(groupBy=[auction], select=[auction, COUNT(*) AS n]) [I,UA] <- 2 hash[auction]
+            4 Sink(table=[out], fields=[auction, n]) [NONE] <- 3 forward
+        "#]],
     );
     into(
         COUNTS,
         Changelog::All,
         &[],
         expect![[r#"
-        0 TableSourceScan(table=[[bid]], fields=[auction, ts]) [I]
-        1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-        2 Calc(select=[auction]) [I] <- 1 forward
-        3 GroupAggregate(groupBy=[auction], select=[auction, COUNT(*) AS n]) [I,UB,UA] <- 2 hash[auction]
-        4 Sink(table=[out], fields=[auction, n]) [NONE] <- 3 forward
-    "#]],
+            0 TableSourceScan(table=[[bid]], fields=[auction, ts]) [I]
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
+            2 Calc(select=[auction]) [I] <- 1 forward
+            3 GroupAggregate(groupBy=[auction], select=[auction, COUNT(*) AS n]) [I,UB,UA] <- 2 hash[auction]
+            4 Sink(table=[out], fields=[auction, n]) [NONE] <- 3 forward
+        "#]],
     );
     into(
         "SELECT id, v FROM changes",
@@ -105,12 +105,12 @@ fn a_sink_by_another_key_says_what_counts() {
         Changelog::Upsert,
         &[0, 1],
         expect![[r#"
-        0 TableSourceScan(table=[[bid]], fields=[auction, ts]) [I]
-        1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-        2 Calc(select=[auction]) [I] <- 1 forward
-        3 GroupAggregate(groupBy=[auction], select=[auction, COUNT(*) AS n]) [I,UB,UA] <- 2 hash[auction]
-        4 Sink(table=[out], fields=[auction, n]) [NONE] <- 3 forward
-    "#]],
+            0 TableSourceScan(table=[[bid]], fields=[auction, ts]) [I]
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
+            2 Calc(select=[auction]) [I] <- 1 forward
+            3 GroupAggregate(groupBy=[auction], select=[auction, COUNT(*) AS n]) [I,UB,UA] <- 2 hash[auction]
+            4 Sink(table=[out], fields=[auction, n]) [NONE] <- 3 forward
+        "#]],
     );
     let logical = query(COUNTS);
     let mut sink = sink(&logical, "out", Changelog::Upsert, &[1]);
@@ -118,7 +118,7 @@ fn a_sink_by_another_key_says_what_counts() {
     let planned = plan(&[SinkQuery { plan: logical, sink }], &settings()).expect("a plan");
     expect![[r#"
         0 TableSourceScan(table=[[bid]], fields=[auction, ts]) [I]
-        1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
+        1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
         2 Calc(select=[auction]) [I] <- 1 forward
         3 GroupAggregate(groupBy=[auction], select=[auction, COUNT(*) AS n]) [I,UB,UA] <- 2 hash[auction]
         4 SinkMaterializer(key=[n], conflict=[Deduplicate]) [I,UA,D] <- 3 hash[n]
@@ -174,7 +174,7 @@ fn a_sink_that_is_appended_to_refuses_updates_by_name() {
         &[],
         expect![[r#"
             0 TableSourceScan(table=[[bid]], fields=[ts]) [I]
-            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
             2 WindowAggregate(window=[TUMBLE(time_col=[ts], size=[10 s])], select=[COUNT(*), start('w$) AS window_start, end('w$) AS window_end]) [I] x1 <- 1 single
             3 Calc(select=[window_start, COUNT(*) AS count(*)]) [I] x1 <- 2 forward
             4 Sink(table=[out], fields=[window_start, count(*)]) [NONE] x1 <- 3 forward

@@ -18,7 +18,7 @@ fn columns_and_conditions_are_one_calculation() {
         "SELECT auction, price * 2 AS double FROM (SELECT * FROM bid WHERE price > 5) WHERE bidder < 9",
         expect![[r#"
             0 TableSourceScan(table=[[bid]], fields=[auction, bidder, price, ts]) [I]
-            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
             2 Calc(select=[auction, price * 2 AS double], where=[price > 5 AND bidder < 9]) [I] <- 1 forward
             3 Sink(table=[out], fields=[auction, double]) [NONE] <- 2 forward
         "#]],
@@ -26,11 +26,11 @@ fn columns_and_conditions_are_one_calculation() {
     check(
         "SELECT a + 1 AS b FROM (SELECT auction + 1 AS a FROM bid) WHERE a > 3",
         expect![[r#"
-        0 TableSourceScan(table=[[bid]], fields=[auction, ts]) [I]
-        1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-        2 Calc(select=[auction + 1 + 1 AS b], where=[auction + 1 > 3]) [I] <- 1 forward
-        3 Sink(table=[out], fields=[b]) [NONE] <- 2 forward
-    "#]],
+            0 TableSourceScan(table=[[bid]], fields=[auction, ts]) [I]
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
+            2 Calc(select=[auction + 1 + 1 AS b], where=[auction + 1 > 3]) [I] <- 1 forward
+            3 Sink(table=[out], fields=[b]) [NONE] <- 2 forward
+        "#]],
     );
 }
 
@@ -59,12 +59,12 @@ fn computed_columns_and_metadata_come_before_the_watermark() {
     check(
         "SELECT pt, auction FROM bid",
         expect![[r#"
-        0 TableSourceScan(table=[[bid]], fields=[auction, ts]) [I]
-        1 Calc(select=[auction, ts, proctime() AS pt]) [I] <- 0 forward
-        2 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 1 forward
-        3 Calc(select=[pt, auction]) [I] <- 2 forward
-        4 Sink(table=[out], fields=[pt, auction]) [NONE] <- 3 forward
-    "#]],
+            0 TableSourceScan(table=[[bid]], fields=[auction, ts]) [I]
+            1 Calc(select=[auction, ts, proctime() AS pt]) [I] <- 0 forward
+            2 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 1 forward
+            3 Calc(select=[pt, auction]) [I] <- 2 forward
+            4 Sink(table=[out], fields=[pt, auction]) [NONE] <- 3 forward
+        "#]],
     );
 }
 
@@ -73,18 +73,18 @@ fn groups() {
     check(
         "SELECT auction, count(*) AS n, max(price) AS most FROM bid GROUP BY auction",
         expect![[r#"
-        0 TableSourceScan(table=[[bid]], fields=[auction, price, ts]) [I]
-        1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-        2 Calc(select=[auction, price]) [I] <- 1 forward
-        3 GroupAggregate(groupBy=[auction], select=[auction, COUNT(*) AS n, MAX(price) AS most]) [I,UB,UA] <- 2 hash[auction]
-        4 Sink(table=[out], fields=[auction, n, most]) [NONE] <- 3 forward
-    "#]],
+            0 TableSourceScan(table=[[bid]], fields=[auction, price, ts]) [I]
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
+            2 Calc(select=[auction, price]) [I] <- 1 forward
+            3 GroupAggregate(groupBy=[auction], select=[auction, COUNT(*) AS n, MAX(price) AS most]) [I,UB,UA] <- 2 hash[auction]
+            4 Sink(table=[out], fields=[auction, n, most]) [NONE] <- 3 forward
+        "#]],
     );
     check(
         "SELECT n, count(*) FROM (SELECT auction, count(*) AS n FROM bid GROUP BY auction) GROUP BY n HAVING count(*) > 1",
         expect![[r#"
             0 TableSourceScan(table=[[bid]], fields=[auction, ts]) [I]
-            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
             2 Calc(select=[auction]) [I] <- 1 forward
             3 GroupAggregate(groupBy=[auction], select=[auction, COUNT(*) AS count(Int64(1))]) [I,UB,UA] <- 2 hash[auction]
             4 Calc(select=[count(Int64(1)) AS n]) [I,UB,UA] <- 3 forward
@@ -97,7 +97,7 @@ fn groups() {
         "SELECT count(DISTINCT bidder) FILTER (WHERE price > 5), sum(price + 1) FROM bid",
         expect![[r#"
             0 TableSourceScan(table=[[bid]], fields=[bidder, price, ts]) [I]
-            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
             2 Calc(select=[bidder, price > 5 AS $f1, price + 1 AS $f2]) [I] <- 1 forward
             3 GroupAggregate(select=[COUNT(DISTINCT bidder) FILTER (WHERE price > 5) AS count(DISTINCT bid.bidder) FILTER (WHERE bid.price > Int64(5)), SUM(price + 1) AS sum(bid.price + Int64(1))]) [I,UB,UA] x1 <- 2 single
             4 Sink(table=[out], fields=[count(DISTINCT bid.bidder) FILTER (WHERE bid.price > Int64(5)), sum(bid.price + Int64(1))]) [NONE] x1 <- 3 forward
@@ -106,24 +106,24 @@ fn groups() {
     check(
         "SELECT DISTINCT auction, bidder FROM bid",
         expect![[r#"
-        0 TableSourceScan(table=[[bid]], fields=[auction, bidder, ts]) [I]
-        1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-        2 Calc(select=[auction, bidder]) [I] <- 1 forward
-        3 GroupAggregate(groupBy=[auction, bidder], select=[auction, bidder]) [I] <- 2 hash[auction, bidder]
-        4 Sink(table=[out], fields=[auction, bidder]) [NONE] <- 3 forward
-    "#]],
+            0 TableSourceScan(table=[[bid]], fields=[auction, bidder, ts]) [I]
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
+            2 Calc(select=[auction, bidder]) [I] <- 1 forward
+            3 GroupAggregate(groupBy=[auction, bidder], select=[auction, bidder]) [I] <- 2 hash[auction, bidder]
+            4 Sink(table=[out], fields=[auction, bidder]) [NONE] <- 3 forward
+        "#]],
     );
     check(
         "SELECT auction, count(*) FROM (SELECT DISTINCT auction, bidder FROM bid) GROUP BY auction",
         expect![[r#"
-        0 TableSourceScan(table=[[bid]], fields=[auction, bidder, ts]) [I]
-        1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-        2 Calc(select=[auction, bidder]) [I] <- 1 forward
-        3 GroupAggregate(groupBy=[auction, bidder], select=[auction, bidder]) [I] <- 2 hash[auction, bidder]
-        4 Calc(select=[auction]) [I] <- 3 forward
-        5 GroupAggregate(groupBy=[auction], select=[auction, COUNT(*) AS count(*)]) [I,UB,UA] <- 4 hash[auction]
-        6 Sink(table=[out], fields=[auction, count(*)]) [NONE] <- 5 forward
-    "#]],
+            0 TableSourceScan(table=[[bid]], fields=[auction, bidder, ts]) [I]
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
+            2 Calc(select=[auction, bidder]) [I] <- 1 forward
+            3 GroupAggregate(groupBy=[auction, bidder], select=[auction, bidder]) [I] <- 2 hash[auction, bidder]
+            4 Calc(select=[auction]) [I] <- 3 forward
+            5 GroupAggregate(groupBy=[auction], select=[auction, COUNT(*) AS count(*)]) [I,UB,UA] <- 4 hash[auction]
+            6 Sink(table=[out], fields=[auction, count(*)]) [NONE] <- 5 forward
+        "#]],
     );
 }
 
@@ -133,7 +133,7 @@ fn grouping_sets_are_expanded() {
         "SELECT auction, channel, count(auction) AS n, grouping(channel) AS g FROM bid GROUP BY GROUPING SETS ((auction, channel), (auction), ())",
         expect![[r#"
             0 TableSourceScan(table=[[bid]], fields=[auction, channel, ts]) [I]
-            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
             2 Calc(select=[auction, channel, auction AS auction0]) [I] <- 1 forward
             3 Expand(projects=[{auction, channel, auction0, 0 AS $e}, {auction, NULL AS channel, auction0, 1 AS $e}, {NULL AS auction, NULL AS channel, auction0, 3 AS $e}]) [I] <- 2 forward
             4 GroupAggregate(groupBy=[auction, channel, $e], select=[auction, channel, $e, COUNT(auction)]) [I,UB,UA] <- 3 hash[auction, channel, $e]
@@ -149,7 +149,7 @@ fn windows_are_aggregated_without_making_rows() {
         "SELECT window_start, auction, count(*) AS n FROM bid10 GROUP BY window_start, window_end, auction",
         expect![[r#"
             0 TableSourceScan(table=[[bid]], fields=[auction, ts]) [I]
-            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
             2 WindowAggregate(groupBy=[auction], window=[TUMBLE(time_col=[ts], size=[10 s])], select=[auction, COUNT(*), start('w$) AS window_start, end('w$) AS window_end]) [I] <- 1 hash[auction]
             3 Calc(select=[window_start, auction, COUNT(*) AS n]) [I] <- 2 forward
             4 Sink(table=[out], fields=[window_start, auction, n]) [NONE] <- 3 forward
@@ -159,7 +159,7 @@ fn windows_are_aggregated_without_making_rows() {
         "SELECT window_end, max(price) FROM bid_hop WHERE channel = 'x' GROUP BY window_start, window_end",
         expect![[r#"
             0 TableSourceScan(table=[[bid]], fields=[price, channel, ts]) [I]
-            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
             2 Calc(select=[price, ts], where=[channel = 'x']) [I] <- 1 forward
             3 WindowAggregate(window=[HOP(time_col=[ts], size=[10 s], slide=[2 s])], select=[MAX(price), start('w$) AS window_start, end('w$) AS window_end]) [I] x1 <- 2 single
             4 Calc(select=[window_end, MAX(price) AS max(bid_hop.price)]) [I] x1 <- 3 forward
@@ -170,7 +170,7 @@ fn windows_are_aggregated_without_making_rows() {
         "SELECT bidder, count(*), window_time FROM bid_session GROUP BY window_start, window_end, window_time, bidder",
         expect![[r#"
             0 TableSourceScan(table=[[bid]], fields=[bidder, ts]) [I]
-            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
             2 WindowAggregate(groupBy=[bidder], window=[SESSION(time_col=[ts], gap=[5 s])], select=[bidder, COUNT(*), start('w$) AS window_start, end('w$) AS window_end, rowtime('w$) AS window_time]) [I] <- 1 hash[bidder]
             3 Calc(select=[bidder, COUNT(*) AS count(*), window_time]) [I] <- 2 forward
             4 Sink(table=[out], fields=[bidder, count(*), window_time]) [NONE] <- 3 forward
@@ -180,44 +180,44 @@ fn windows_are_aggregated_without_making_rows() {
     check(
         "SELECT count(*), auction FROM bid_session GROUP BY window_start, window_end, auction",
         expect![[r#"
-        0 TableSourceScan(table=[[bid]], fields=[auction, bidder, ts]) [I]
-        1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-        2 WindowTableFunction(window=[SESSION(time_col=[ts], gap=[5 s])], partition keys=[bidder]) [I] <- 1 hash[bidder]
-        3 Calc(select=[window_start, window_end, auction]) [I] <- 2 forward
-        4 WindowAggregate(groupBy=[auction], window=[SESSION(win_start=[window_start], win_end=[window_end], gap=[5 s])], select=[auction, COUNT(*), start('w$) AS window_start, end('w$) AS window_end]) [I] <- 3 hash[auction]
-        5 Calc(select=[COUNT(*) AS count(*), auction]) [I] <- 4 forward
-        6 Sink(table=[out], fields=[count(*), auction]) [NONE] <- 5 forward
-    "#]],
+            0 TableSourceScan(table=[[bid]], fields=[auction, bidder, ts]) [I]
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
+            2 WindowTableFunction(window=[SESSION(time_col=[ts], gap=[5 s])], partition keys=[bidder]) [I] <- 1 hash[bidder]
+            3 Calc(select=[window_start, window_end, auction]) [I] <- 2 forward
+            4 WindowAggregate(groupBy=[auction], window=[SESSION(win_start=[window_start], win_end=[window_end], gap=[5 s])], select=[auction, COUNT(*), start('w$) AS window_start, end('w$) AS window_end]) [I] <- 3 hash[auction]
+            5 Calc(select=[COUNT(*) AS count(*), auction]) [I] <- 4 forward
+            6 Sink(table=[out], fields=[count(*), auction]) [NONE] <- 5 forward
+        "#]],
     );
     check(
         "SELECT count(*), auction FROM bid_pt10 GROUP BY window_start, window_end, auction",
         expect![[r#"
-        0 TableSourceScan(table=[[bid]], fields=[auction, ts]) [I]
-        1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-        2 Calc(select=[auction]) [I] <- 1 forward
-        3 WindowAggregate(groupBy=[auction], window=[TUMBLE(time_col=[PROCTIME()], size=[10 s])], select=[auction, COUNT(*), start('w$) AS window_start, end('w$) AS window_end]) [I] <- 2 hash[auction]
-        4 Calc(select=[COUNT(*) AS count(*), auction]) [I] <- 3 forward
-        5 Sink(table=[out], fields=[count(*), auction]) [NONE] <- 4 forward
-    "#]],
+            0 TableSourceScan(table=[[bid]], fields=[auction, ts]) [I]
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
+            2 Calc(select=[auction]) [I] <- 1 forward
+            3 WindowAggregate(groupBy=[auction], window=[TUMBLE(time_col=[PROCTIME()], size=[10 s])], select=[auction, COUNT(*), start('w$) AS window_start, end('w$) AS window_end]) [I] <- 2 hash[auction]
+            4 Calc(select=[COUNT(*) AS count(*), auction]) [I] <- 3 forward
+            5 Sink(table=[out], fields=[count(*), auction]) [NONE] <- 4 forward
+        "#]],
     );
     // One of the window's columns makes no window of it.
     check(
         "SELECT window_start, count(*) FROM bid10 GROUP BY window_start",
         expect![[r#"
-        0 TableSourceScan(table=[[bid]], fields=[ts]) [I]
-        1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-        2 WindowTableFunction(window=[TUMBLE(time_col=[ts], size=[10 s])]) [I] <- 1 forward
-        3 Calc(select=[window_start]) [I] <- 2 forward
-        4 GroupAggregate(groupBy=[window_start], select=[window_start, COUNT(*) AS count(*)]) [I,UB,UA] <- 3 hash[window_start]
-        5 Sink(table=[out], fields=[window_start, count(*)]) [NONE] <- 4 forward
-    "#]],
+            0 TableSourceScan(table=[[bid]], fields=[ts]) [I]
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
+            2 WindowTableFunction(window=[TUMBLE(time_col=[ts], size=[10 s])]) [I] <- 1 forward
+            3 Calc(select=[window_start]) [I] <- 2 forward
+            4 GroupAggregate(groupBy=[window_start], select=[window_start, COUNT(*) AS count(*)]) [I,UB,UA] <- 3 hash[window_start]
+            5 Sink(table=[out], fields=[window_start, count(*)]) [NONE] <- 4 forward
+        "#]],
     );
     // The window's columns are used otherwise.
     check(
         "SELECT window_start, max(window_end) FROM bid10 WHERE window_end > ts GROUP BY window_start, window_end",
         expect![[r#"
             0 TableSourceScan(table=[[bid]], fields=[ts]) [I]
-            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
             2 WindowTableFunction(window=[TUMBLE(time_col=[ts], size=[10 s])]) [I] <- 1 forward
             3 Calc(select=[window_start, window_end], where=[ts < window_end]) [I] <- 2 forward
             4 WindowAggregate(window=[TUMBLE(win_start=[window_start], win_end=[window_end], size=[10 s])], select=[MAX(window_end), start('w$) AS window_start, end('w$) AS window_end]) [I] x1 <- 3 single
@@ -229,7 +229,7 @@ fn windows_are_aggregated_without_making_rows() {
         "SELECT window_start, channel, auction, count(*) FROM bid10 GROUP BY GROUPING SETS ((window_start, window_end, channel), (window_start, window_end, auction))",
         expect![[r#"
             0 TableSourceScan(table=[[bid]], fields=[auction, channel, ts]) [I]
-            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
             2 WindowTableFunction(window=[TUMBLE(time_col=[ts], size=[10 s])]) [I] <- 1 forward
             3 Calc(select=[window_start, window_end, channel, auction]) [I] <- 2 forward
             4 Expand(projects=[{window_start, window_end, channel, NULL AS auction, 1 AS $e}, {window_start, window_end, NULL AS channel, auction, 2 AS $e}]) [I] <- 3 forward
@@ -248,7 +248,7 @@ fn windows_of_windows() {
          ) GROUP BY window_start, window_end",
         expect![[r#"
             0 TableSourceScan(table=[[bid]], fields=[auction, ts]) [I]
-            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
             2 WindowAggregate(groupBy=[auction], window=[TUMBLE(time_col=[ts], size=[10 s])], select=[auction, COUNT(*), start('w$) AS window_start, end('w$) AS window_end]) [I] <- 1 hash[auction]
             3 Calc(select=[window_start, window_end, COUNT(*) AS n]) [I] <- 2 forward
             4 WindowAggregate(window=[TUMBLE(win_start=[window_start], win_end=[window_end], size=[10 s])], select=[MAX(n), start('w$) AS window_start, end('w$) AS window_end]) [I] x1 <- 3 single
@@ -264,7 +264,7 @@ fn first_ranks() {
         "SELECT auction, price, rn FROM (SELECT *, row_number() OVER (PARTITION BY auction ORDER BY price DESC) AS rn FROM bid) WHERE rn <= 3",
         expect![[r#"
             0 TableSourceScan(table=[[bid]], fields=[auction, price, ts]) [I]
-            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
             2 Calc(select=[auction, price]) [I] <- 1 forward
             3 Rank(strategy=[AppendFastStrategy], rankType=[ROW_NUMBER], rankRange=[rankStart=1, rankEnd=3], partitionBy=[auction], orderBy=[price DESC NULLS FIRST], select=[auction, price, rank]) [I,UB,UA,D] <- 2 hash[auction]
             4 Calc(select=[auction, price, CAST(rank AS UInt64) AS row_number() PARTITION BY [bid.auction] ORDER BY [bid.price DESC NULLS FIRST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW]) [I,UB,UA,D] <- 3 forward
@@ -275,7 +275,7 @@ fn first_ranks() {
         "SELECT auction, n FROM (SELECT *, row_number() OVER (ORDER BY n DESC) AS rn FROM (SELECT auction, count(*) AS n FROM bid GROUP BY auction)) WHERE rn < 4 AND auction > 1",
         expect![[r#"
             0 TableSourceScan(table=[[bid]], fields=[auction, ts]) [I]
-            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
             2 Calc(select=[auction]) [I] <- 1 forward
             3 GroupAggregate(groupBy=[auction], select=[auction, COUNT(*) AS n]) [I,UA] <- 2 hash[auction]
             4 Rank(strategy=[UpdateFastStrategy[0]], rankType=[ROW_NUMBER], rankRange=[rankStart=1, rankEnd=3], partitionBy=[], orderBy=[n DESC NULLS FIRST], select=[auction, n]) [I,UB,UA,D] x1 <- 3 single
@@ -287,7 +287,7 @@ fn first_ranks() {
         "SELECT auction, n FROM (SELECT *, row_number() OVER (ORDER BY n) AS rn FROM (SELECT auction, sum(price) AS n FROM bid GROUP BY auction)) WHERE rn BETWEEN 2 AND 4",
         expect![[r#"
             0 TableSourceScan(table=[[bid]], fields=[auction, price, ts]) [I]
-            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
             2 Calc(select=[auction, price]) [I] <- 1 forward
             3 GroupAggregate(groupBy=[auction], select=[auction, SUM(price) AS n]) [I,UB,UA] <- 2 hash[auction]
             4 Rank(strategy=[RetractStrategy], rankType=[ROW_NUMBER], rankRange=[rankStart=2, rankEnd=4], partitionBy=[], orderBy=[n ASC NULLS LAST], select=[auction, n]) [I,UB,UA,D] x1 <- 3 single
@@ -299,7 +299,7 @@ fn first_ranks() {
         "SELECT auction, n FROM (SELECT *, row_number() OVER (ORDER BY n DESC) AS rn FROM (SELECT auction, count(*) AS n FROM bid GROUP BY auction HAVING count(*) < 9)) WHERE rn < 4",
         expect![[r#"
             0 TableSourceScan(table=[[bid]], fields=[auction, ts]) [I]
-            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
             2 Calc(select=[auction]) [I] <- 1 forward
             3 GroupAggregate(groupBy=[auction], select=[auction, COUNT(*) AS count(Int64(1))]) [I,UB,UA] <- 2 hash[auction]
             4 Calc(select=[auction, count(Int64(1))], where=[count(Int64(1)) < 9]) [I,UB,UA,D] <- 3 forward
@@ -328,14 +328,14 @@ fn deduplication() {
         let expected = match order {
             "ts" => expect![[r#"
                 0 TableSourceScan(table=[[bid]], fields=[auction, price, ts]) [I]
-                1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
+                1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
                 2 Deduplicate(keep=[FirstRow], key=[auction], order=[ROWTIME ts]) [I] <- 1 hash[auction]
                 3 Calc(select=[auction, price, 1 AS row_number() PARTITION BY [bid.auction] ORDER BY [bid.ts ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW]) [I] <- 2 forward
                 4 Sink(table=[out], fields=[auction, price, row_number() PARTITION BY [bid.auction] ORDER BY [bid.ts ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW]) [NONE] <- 3 forward
             "#]],
             "ts DESC" => expect![[r#"
                 0 TableSourceScan(table=[[bid]], fields=[auction, price, ts]) [I]
-                1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
+                1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
                 2 Deduplicate(keep=[LastRow], key=[auction], order=[ROWTIME ts]) [I,UB,UA] <- 1 hash[auction]
                 3 Calc(select=[auction, price, 1 AS row_number() PARTITION BY [bid.auction] ORDER BY [bid.ts DESC NULLS FIRST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW]) [I,UB,UA] <- 2 forward
                 4 Sink(table=[out], fields=[auction, price, row_number() PARTITION BY [bid.auction] ORDER BY [bid.ts DESC NULLS FIRST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW]) [NONE] <- 3 forward
@@ -343,7 +343,7 @@ fn deduplication() {
             "pt" => expect![[r#"
                 0 TableSourceScan(table=[[bid]], fields=[auction, price, ts]) [I]
                 1 Calc(select=[auction, price, ts, proctime() AS pt]) [I] <- 0 forward
-                2 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 1 forward
+                2 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 1 forward
                 3 Calc(select=[auction, price, pt]) [I] <- 2 forward
                 4 Deduplicate(keep=[FirstRow], key=[auction], order=[PROCTIME]) [I] <- 3 hash[auction]
                 5 Calc(select=[auction, price, 1 AS row_number() PARTITION BY [bid.auction] ORDER BY [bid.pt ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW]) [I] <- 4 forward
@@ -352,7 +352,7 @@ fn deduplication() {
             "pt DESC" => expect![[r#"
                 0 TableSourceScan(table=[[bid]], fields=[auction, price, ts]) [I]
                 1 Calc(select=[auction, price, ts, proctime() AS pt]) [I] <- 0 forward
-                2 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 1 forward
+                2 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 1 forward
                 3 Calc(select=[auction, price, pt]) [I] <- 2 forward
                 4 Deduplicate(keep=[LastRow], key=[auction], order=[PROCTIME]) [I,UB,UA] <- 3 hash[auction]
                 5 Calc(select=[auction, price, 1 AS row_number() PARTITION BY [bid.auction] ORDER BY [bid.pt DESC NULLS FIRST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW]) [I,UB,UA] <- 4 forward
@@ -360,7 +360,7 @@ fn deduplication() {
             "#]],
             _ => expect![[r#"
                 0 TableSourceScan(table=[[bid]], fields=[auction, price, ts]) [I]
-                1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
+                1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
                 2 Rank(strategy=[AppendFastStrategy], rankType=[ROW_NUMBER], rankRange=[rankStart=1, rankEnd=1], partitionBy=[auction], orderBy=[ts ASC NULLS LAST, price ASC NULLS LAST], select=[auction, price, ts]) [I,UB,UA,D] <- 1 hash[auction]
                 3 Calc(select=[auction, price, 1 AS row_number() PARTITION BY [bid.auction] ORDER BY [bid.ts ASC NULLS LAST, bid.price ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW]) [I,UB,UA,D] <- 2 forward
                 4 Sink(table=[out], fields=[auction, price, row_number() PARTITION BY [bid.auction] ORDER BY [bid.ts ASC NULLS LAST, bid.price ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW]) [NONE] <- 3 forward
@@ -376,7 +376,7 @@ fn first_ranks_of_windows() {
         "SELECT * FROM (SELECT auction, price, window_end, row_number() OVER (PARTITION BY window_start, window_end, channel ORDER BY price DESC) AS rn FROM bid10) WHERE rn <= 2",
         expect![[r#"
             0 TableSourceScan(table=[[bid]], fields=[auction, price, channel, ts]) [I]
-            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
             2 WindowTableFunction(window=[TUMBLE(time_col=[ts], size=[10 s])]) [I] <- 1 forward
             3 Calc(select=[auction, price, channel, window_start, window_end]) [I] <- 2 forward
             4 WindowRank(window=[win_end=[window_end]], rankType=[ROW_NUMBER], rankRange=[rankStart=1, rankEnd=2], partitionBy=[channel], orderBy=[price DESC NULLS FIRST], select=[auction, price, channel, window_start, window_end, rank]) [I] <- 3 hash[channel]
@@ -389,7 +389,7 @@ fn first_ranks_of_windows() {
            SELECT window_start, window_end, auction, count(*) AS n FROM bid10 GROUP BY window_start, window_end, auction)) WHERE rn = 1",
         expect![[r#"
             0 TableSourceScan(table=[[bid]], fields=[auction, ts]) [I]
-            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
             2 WindowAggregate(groupBy=[auction], window=[TUMBLE(time_col=[ts], size=[10 s])], select=[auction, COUNT(*), start('w$) AS window_start, end('w$) AS window_end]) [I] <- 1 hash[auction]
             3 Calc(select=[window_start, window_end, auction, COUNT(*) AS count(Int64(1))]) [I] <- 2 forward
             4 WindowRank(window=[win_end=[window_end]], rankType=[ROW_NUMBER], rankRange=[rankStart=1, rankEnd=1], partitionBy=[], orderBy=[count(Int64(1)) DESC NULLS FIRST], select=[window_start, window_end, auction, count(Int64(1))]) [I] x1 <- 3 single
@@ -405,7 +405,7 @@ fn over_windows() {
         "SELECT auction, sum(price) OVER (PARTITION BY auction ORDER BY ts RANGE BETWEEN INTERVAL '10' SECOND PRECEDING AND CURRENT ROW) AS s FROM bid",
         expect![[r#"
             0 TableSourceScan(table=[[bid]], fields=[auction, price, ts]) [I]
-            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
             2 OverAggregate(partitionBy=[auction], orderBy=[ts ASC NULLS LAST], window=[RANGE BETWEEN 10000 PRECEDING AND CURRENT ROW], select=[auction, price, ts, SUM(price) AS sum(bid.price) PARTITION BY [bid.auction] ORDER BY [bid.ts ASC NULLS LAST] RANGE BETWEEN 10 SECOND PRECEDING AND CURRENT ROW]) [I] <- 1 hash[auction]
             3 Calc(select=[auction, sum(bid.price) PARTITION BY [bid.auction] ORDER BY [bid.ts ASC NULLS LAST] RANGE BETWEEN 10 SECOND PRECEDING AND CURRENT ROW AS s]) [I] <- 2 forward
             4 Sink(table=[out], fields=[auction, s]) [NONE] <- 3 forward
@@ -416,7 +416,7 @@ fn over_windows() {
         expect![[r#"
             0 TableSourceScan(table=[[bid]], fields=[auction, price, ts]) [I]
             1 Calc(select=[auction, price, ts, proctime() AS pt]) [I] <- 0 forward
-            2 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 1 forward
+            2 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 1 forward
             3 Calc(select=[auction, price, pt, price + 1 AS $f3]) [I] <- 2 forward
             4 OverAggregate(partitionBy=[auction], orderBy=[pt ASC NULLS LAST], window=[ROWS BETWEEN 3 PRECEDING AND CURRENT ROW], select=[auction, price, pt, $f3, COUNT(*), MAX(price + 1)]) [I] <- 3 hash[auction]
             5 Calc(select=[auction, COUNT(*) AS count(*) PARTITION BY [bid.auction] ORDER BY [bid.pt ASC NULLS LAST] ROWS BETWEEN 3 PRECEDING AND CURRENT ROW, MAX(price + 1) AS max(bid.price + Int64(1)) PARTITION BY [bid.auction] ORDER BY [bid.pt ASC NULLS LAST] ROWS BETWEEN 3 PRECEDING AND CURRENT ROW]) [I] <- 4 forward
@@ -427,7 +427,7 @@ fn over_windows() {
         "SELECT auction, lag(price, 2) OVER (PARTITION BY bidder ORDER BY ts), row_number() OVER (PARTITION BY bidder ORDER BY ts) FROM bid",
         expect![[r#"
             0 TableSourceScan(table=[[bid]], fields=[auction, bidder, price, ts]) [I]
-            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
             2 OverAggregate(partitionBy=[bidder], orderBy=[ts ASC NULLS LAST], window=[ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW], select=[auction, bidder, price, ts, LAG(price) AS lag(bid.price,Int64(2)) PARTITION BY [bid.bidder] ORDER BY [bid.ts ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW, ROW_NUMBER() AS row_number() PARTITION BY [bid.bidder] ORDER BY [bid.ts ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW]) [I] <- 1 hash[bidder]
             3 Calc(select=[auction, lag(bid.price,Int64(2)) PARTITION BY [bid.bidder] ORDER BY [bid.ts ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW, row_number() PARTITION BY [bid.bidder] ORDER BY [bid.ts ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW]) [I] <- 2 forward
             4 Sink(table=[out], fields=[auction, lag(bid.price,Int64(2)) PARTITION BY [bid.bidder] ORDER BY [bid.ts ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW, row_number() PARTITION BY [bid.bidder] ORDER BY [bid.ts ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW]) [NONE] <- 3 forward
@@ -437,7 +437,7 @@ fn over_windows() {
         "SELECT sum(price) OVER (PARTITION BY auction ORDER BY ts), count(*) OVER (PARTITION BY bidder ORDER BY ts) FROM bid",
         expect![[r#"
             0 TableSourceScan(table=[[bid]], fields=[auction, bidder, price, ts]) [I]
-            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
             2 OverAggregate(partitionBy=[auction], orderBy=[ts ASC NULLS LAST], window=[RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW], select=[auction, bidder, price, ts, SUM(price) AS sum(bid.price) PARTITION BY [bid.auction] ORDER BY [bid.ts ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW]) [I] <- 1 hash[auction]
             3 Calc(select=[bidder, ts, sum(bid.price) PARTITION BY [bid.auction] ORDER BY [bid.ts ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW]) [I] <- 2 forward
             4 OverAggregate(partitionBy=[bidder], orderBy=[ts ASC NULLS LAST], window=[RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW], select=[bidder, ts, sum(bid.price) PARTITION BY [bid.auction] ORDER BY [bid.ts ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW, COUNT(*) AS count(Int64(1)) PARTITION BY [bid.bidder] ORDER BY [bid.ts ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW]) [I] <- 3 hash[bidder]
@@ -448,344 +448,14 @@ fn over_windows() {
 }
 
 #[test]
-fn joins_of_all_rows() {
-    check(
-        "SELECT b.price, a.item FROM bid b JOIN auction a ON b.auction = a.id WHERE a.category = 10",
-        expect![[r#"
-        0 TableSourceScan(table=[[bid]], fields=[auction, price, ts]) [I]
-        1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-        2 TableSourceScan(table=[[auction]], fields=[id, item, category, ts]) [I]
-        3 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 2 forward
-        4 Calc(select=[id, item], where=[category = 10]) [I] <- 3 forward
-        5 Calc(select=[auction, price]) [I] <- 1 forward
-        6 Join(joinType=[InnerJoin], where=[auction = id], select=[auction, price, id, item], leftInputSpec=[NoUniqueKey], rightInputSpec=[NoUniqueKey]) [I] <- 5 hash[auction] <- input 1 4 hash[id]
-        7 Calc(select=[price, item]) [I] <- 6 forward
-        8 Sink(table=[out], fields=[price, item]) [NONE] <- 7 forward
-    "#]],
-    );
-    check(
-        "SELECT b.price, a.item FROM bid b LEFT JOIN auction a ON b.auction = a.id AND b.price > a.category AND b.auction + 1 = a.seller",
-        expect![[r#"
-            0 TableSourceScan(table=[[bid]], fields=[auction, price, ts]) [I]
-            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-            2 TableSourceScan(table=[[auction]], fields=[id, item, seller, category, ts]) [I]
-            3 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 2 forward
-            4 Calc(select=[auction, price, auction + 1 AS $f2]) [I] <- 1 forward
-            5 Calc(select=[id, item, seller, category]) [I] <- 3 forward
-            6 Join(joinType=[LeftOuterJoin], where=[auction = id AND $f2 = seller AND price > category], select=[auction, price, $f2, id, item, seller, category], leftInputSpec=[NoUniqueKey], rightInputSpec=[NoUniqueKey]) [I,UA,D] <- 4 hash[auction, $f2] <- input 1 5 hash[id, seller]
-            7 Calc(select=[price, item]) [I,UA,D] <- 6 forward
-            8 Sink(table=[out], fields=[price, item]) [NONE] <- 7 forward
-        "#]],
-    );
-    check(
-        "SELECT * FROM (SELECT auction, count(*) AS n FROM bid GROUP BY auction) b FULL JOIN upserts u ON b.auction = u.id",
-        expect![[r#"
-            0 TableSourceScan(table=[[bid]], fields=[auction, ts]) [I]
-            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-            2 Calc(select=[auction]) [I] <- 1 forward
-            3 GroupAggregate(groupBy=[auction], select=[auction, COUNT(*) AS n]) [I,UB,UA] <- 2 hash[auction]
-            4 TableSourceScan(table=[[upserts]], fields=[id, v, w]) [I,UA,D]
-            5 ChangelogNormalize(key=[id]) [I,UB,UA,D] <- 4 hash[id]
-            6 Join(joinType=[FullOuterJoin], where=[auction = id], select=[auction, n, id, v, w], leftInputSpec=[JoinKeyContainsUniqueKey], rightInputSpec=[JoinKeyContainsUniqueKey]) [I,UB,UA,D] <- 3 forward <- input 1 5 forward
-            7 Sink(table=[out], fields=[auction, n, id, v, w]) [NONE] <- 6 forward
-        "#]],
-    );
-    check(
-        "SELECT b.n, c.v FROM (SELECT auction, count(*) AS n FROM bid GROUP BY auction) b JOIN changes c ON b.auction = c.v",
-        expect![[r#"
-            0 TableSourceScan(table=[[bid]], fields=[auction, ts]) [I]
-            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-            2 Calc(select=[auction]) [I] <- 1 forward
-            3 GroupAggregate(groupBy=[auction], select=[auction, COUNT(*) AS n]) [I,UB,UA] <- 2 hash[auction]
-            4 TableSourceScan(table=[[changes]], fields=[v]) [I,UB,UA,D]
-            5 Join(joinType=[InnerJoin], where=[auction = v], select=[auction, n, v], leftInputSpec=[JoinKeyContainsUniqueKey], rightInputSpec=[NoUniqueKey]) [I,UB,UA,D] <- 3 forward <- input 1 4 hash[v]
-            6 Calc(select=[n, v]) [I,UB,UA,D] <- 5 forward
-            7 Sink(table=[out], fields=[n, v]) [NONE] <- 6 forward
-        "#]],
-    );
-    check(
-        "SELECT a.v, b.v FROM changes a JOIN changes b ON a.id = b.w",
-        expect![[r#"
-            0 TableSourceScan(table=[[changes]], fields=[id, v, w]) [I,UB,UA,D]
-            1 Calc(select=[id, v]) [I,UB,UA,D] <- 0 forward
-            2 Calc(select=[v, w]) [I,UB,UA,D] <- 0 forward
-            3 Join(joinType=[InnerJoin], where=[id = w], select=[id, v, v0, w], leftInputSpec=[JoinKeyContainsUniqueKey], rightInputSpec=[NoUniqueKey]) [I,UB,UA,D] <- 1 hash[id] <- input 1 2 hash[w]
-            4 Calc(select=[v, v0]) [I,UB,UA,D] <- 3 forward
-            5 Sink(table=[out], fields=[v, v0]) [NONE] <- 4 forward
-        "#]],
-    );
-    check(
-        "SELECT price FROM bid WHERE price > (SELECT avg(price) FROM bid)",
-        expect![[r#"
-            0 TableSourceScan(table=[[bid]], fields=[price, ts]) [I]
-            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-            2 Calc(select=[CAST(price AS Float64) AS $f0]) [I] <- 1 forward
-            3 GroupAggregate(select=[AVG(CAST(price AS Float64)) AS avg(bid.price)]) [I,UB,UA] x1 <- 2 single
-            4 Calc(select=[price]) [I] <- 1 forward
-            5 Join(joinType=[InnerJoin], where=[CAST(price AS Float64) > avg(bid.price)], select=[price, avg(bid.price)], leftInputSpec=[NoUniqueKey], rightInputSpec=[JoinKeyContainsUniqueKey]) [I,UB,UA,D] x1 <- 4 single <- input 1 3 forward
-            6 Calc(select=[price]) [I,UB,UA,D] x1 <- 5 forward
-            7 Sink(table=[out], fields=[price]) [NONE] x1 <- 6 forward
-        "#]],
-    );
-    check(
-        "SELECT price FROM bid, auction WHERE price > category",
-        expect![[r#"
-        0 TableSourceScan(table=[[bid]], fields=[price, ts]) [I]
-        1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-        2 TableSourceScan(table=[[auction]], fields=[category, ts]) [I]
-        3 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 2 forward
-        4 Calc(select=[price]) [I] <- 1 forward
-        5 Calc(select=[category]) [I] <- 3 forward
-        6 Join(joinType=[InnerJoin], where=[price > category], select=[price, category], leftInputSpec=[NoUniqueKey], rightInputSpec=[NoUniqueKey]) [I] x1 <- 4 single <- input 1 5 single
-        7 Calc(select=[price]) [I] x1 <- 6 forward
-        8 Sink(table=[out], fields=[price]) [NONE] x1 <- 7 forward
-    "#]],
-    );
-}
-
-#[test]
-fn subqueries() {
-    check(
-        "SELECT price FROM bid WHERE auction IN (SELECT id FROM auction WHERE category = 10)",
-        expect![[r#"
-        0 TableSourceScan(table=[[bid]], fields=[auction, price, ts]) [I]
-        1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-        2 TableSourceScan(table=[[auction]], fields=[id, category, ts]) [I]
-        3 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 2 forward
-        4 Calc(select=[id], where=[category = 10]) [I] <- 3 forward
-        5 Calc(select=[auction, price]) [I] <- 1 forward
-        6 Join(joinType=[LeftSemiJoin], where=[auction = id], select=[auction, price], leftInputSpec=[NoUniqueKey], rightInputSpec=[NoUniqueKey]) [I] <- 5 hash[auction] <- input 1 4 hash[id]
-        7 Calc(select=[price]) [I] <- 6 forward
-        8 Sink(table=[out], fields=[price]) [NONE] <- 7 forward
-    "#]],
-    );
-    check(
-        "SELECT price FROM bid WHERE auction NOT IN (SELECT id FROM auction)",
-        expect![[r#"
-            0 TableSourceScan(table=[[bid]], fields=[auction, price, ts]) [I]
-            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-            2 TableSourceScan(table=[[auction]], fields=[id, ts]) [I]
-            3 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 2 forward
-            4 Calc(select=[auction, price]) [I] <- 1 forward
-            5 Calc(select=[id]) [I] <- 3 forward
-            6 Join(joinType=[LeftAntiJoin], where=[auction = id OR IS NULL], select=[auction, price], leftInputSpec=[NoUniqueKey], rightInputSpec=[NoUniqueKey]) [I,D] x1 <- 4 single <- input 1 5 single
-            7 Calc(select=[price]) [I,D] x1 <- 6 forward
-            8 Sink(table=[out], fields=[price]) [NONE] x1 <- 7 forward
-        "#]],
-    );
-    check(
-        "SELECT price FROM bid b WHERE NOT EXISTS (SELECT 1 FROM auction a WHERE a.id = b.auction AND a.category > b.price)",
-        expect![[r#"
-            0 TableSourceScan(table=[[bid]], fields=[auction, price, ts]) [I]
-            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-            2 TableSourceScan(table=[[auction]], fields=[id, category, ts]) [I]
-            3 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 2 forward
-            4 Calc(select=[category, id]) [I] <- 3 forward
-            5 Calc(select=[auction, price]) [I] <- 1 forward
-            6 Join(joinType=[LeftAntiJoin], where=[auction = id AND category > price], select=[auction, price], leftInputSpec=[NoUniqueKey], rightInputSpec=[NoUniqueKey]) [I,D] <- 5 hash[auction] <- input 1 4 hash[id]
-            7 Calc(select=[price]) [I,D] <- 6 forward
-            8 Sink(table=[out], fields=[price]) [NONE] <- 7 forward
-        "#]],
-    );
-    check(
-        "SELECT price FROM bid b WHERE price > 5 OR EXISTS (SELECT 1 FROM auction a WHERE a.id = b.auction)",
-        expect![[r#"
-            0 TableSourceScan(table=[[bid]], fields=[auction, price, ts]) [I]
-            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-            2 TableSourceScan(table=[[auction]], fields=[id, ts]) [I]
-            3 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 2 forward
-            4 Calc(select=[id]) [I] <- 3 forward
-            5 GroupAggregate(groupBy=[id], select=[id]) [I] <- 4 hash[id]
-            6 Calc(select=[id, true AS mark]) [I] <- 5 forward
-            7 Calc(select=[auction, price]) [I] <- 1 forward
-            8 Join(joinType=[LeftOuterJoin], where=[auction = id], select=[auction, price, id, mark], leftInputSpec=[NoUniqueKey], rightInputSpec=[JoinKeyContainsUniqueKey]) [I,UA,D] <- 7 hash[auction] <- input 1 6 forward
-            9 Calc(select=[price], where=[price > 5 OR mark IS NOT NULL]) [I,UA,D] <- 8 forward
-            10 Sink(table=[out], fields=[price]) [NONE] <- 9 forward
-        "#]],
-    );
-}
-
-#[test]
-fn joins_near_in_time() {
-    check(
-        "SELECT b.price, a.item, b.ts FROM bid b JOIN auction a ON b.auction = a.id AND b.ts BETWEEN a.ts AND a.ts + INTERVAL '1' HOUR",
-        expect![[r#"
-            0 TableSourceScan(table=[[bid]], fields=[auction, price, ts]) [I]
-            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-            2 TableSourceScan(table=[[auction]], fields=[id, item, ts]) [I]
-            3 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 2 forward
-            4 IntervalJoin(joinType=[InnerJoin], windowBounds=[isRowTime=true, leftLowerBound=0, leftUpperBound=3600000], where=[auction = id], select=[auction, price, ts, id, item, ts0]) [I] <- 1 hash[auction] <- input 1 3 hash[id]
-            5 Calc(select=[price, item, ts]) [I] <- 4 forward
-            6 Sink(table=[out], fields=[price, item, ts]) [NONE] <- 5 forward
-        "#]],
-    );
-    check(
-        "SELECT b.price, a.item FROM bid b LEFT JOIN auction a ON b.auction = a.id AND a.ts > b.ts - INTERVAL '5' SECOND AND a.ts < b.ts AND b.price > a.category",
-        expect![[r#"
-            0 TableSourceScan(table=[[bid]], fields=[auction, price, ts]) [I]
-            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-            2 TableSourceScan(table=[[auction]], fields=[id, item, category, ts]) [I]
-            3 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 2 forward
-            4 IntervalJoin(joinType=[LeftOuterJoin], windowBounds=[isRowTime=true, leftLowerBound=1, leftUpperBound=4999], where=[auction = id AND price > category], select=[auction, price, ts, id, item, category, ts0]) [I] <- 1 hash[auction] <- input 1 3 hash[id]
-            5 Calc(select=[price, item]) [I] <- 4 forward
-            6 Sink(table=[out], fields=[price, item]) [NONE] <- 5 forward
-        "#]],
-    );
-    check(
-        "SELECT b.price, a.item FROM bid b JOIN auction a ON b.auction = a.id AND b.ts = a.ts",
-        expect![[r#"
-            0 TableSourceScan(table=[[bid]], fields=[auction, price, ts]) [I]
-            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-            2 TableSourceScan(table=[[auction]], fields=[id, item, ts]) [I]
-            3 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 2 forward
-            4 IntervalJoin(joinType=[InnerJoin], windowBounds=[isRowTime=true, leftLowerBound=0, leftUpperBound=0], where=[auction = id], select=[auction, price, ts, id, item, ts0]) [I] <- 1 hash[auction] <- input 1 3 hash[id]
-            5 Calc(select=[price, item]) [I] <- 4 forward
-            6 Sink(table=[out], fields=[price, item]) [NONE] <- 5 forward
-        "#]],
-    );
-    check(
-        "SELECT a.price FROM bid a JOIN bid b ON a.auction = b.auction AND a.pt BETWEEN b.pt - INTERVAL '1' MINUTE AND b.pt",
-        expect![[r#"
-            0 TableSourceScan(table=[[bid]], fields=[auction, price, ts]) [I]
-            1 Calc(select=[auction, price, ts, proctime() AS pt]) [I] <- 0 forward
-            2 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 1 forward
-            3 Calc(select=[auction, price, pt]) [I] <- 2 forward
-            4 Calc(select=[auction, pt]) [I] <- 2 forward
-            5 IntervalJoin(joinType=[InnerJoin], windowBounds=[isRowTime=false, leftLowerBound=-60000, leftUpperBound=0], where=[auction = auction], select=[auction, price, pt, auction0, pt0]) [I] <- 3 hash[auction] <- input 1 4 hash[auction]
-            6 Calc(select=[price]) [I] <- 5 forward
-            7 Sink(table=[out], fields=[price]) [NONE] <- 6 forward
-        "#]],
-    );
-    // Bounded on one side only.
-    check(
-        "SELECT b.price, a.item FROM bid b JOIN auction a ON b.auction = a.id AND b.ts > a.ts",
-        expect![[r#"
-            0 TableSourceScan(table=[[bid]], fields=[auction, price, ts]) [I]
-            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-            2 TableSourceScan(table=[[auction]], fields=[id, item, ts]) [I]
-            3 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 2 forward
-            4 Join(joinType=[InnerJoin], where=[auction = id AND ts > ts], select=[auction, price, ts, id, item, ts0], leftInputSpec=[NoUniqueKey], rightInputSpec=[NoUniqueKey]) [I] <- 1 hash[auction] <- input 1 3 hash[id]
-            5 Calc(select=[price, item]) [I] <- 4 forward
-            6 Sink(table=[out], fields=[price, item]) [NONE] <- 5 forward
-        "#]],
-    );
-}
-
-#[test]
-fn joins_in_the_same_window() {
-    check(
-        "SELECT a.auction, a.n, b.m FROM
-           (SELECT window_start, window_end, auction, count(*) AS n FROM bid10 GROUP BY window_start, window_end, auction) a
-         JOIN (SELECT window_start, window_end, max(price) AS m FROM bid10 GROUP BY window_start, window_end) b
-         ON a.window_start = b.window_start AND a.window_end = b.window_end AND a.n >= b.m",
-        expect![[r#"
-            0 TableSourceScan(table=[[bid]], fields=[auction, price, ts]) [I]
-            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-            2 Calc(select=[auction, ts]) [I] <- 1 forward
-            3 WindowAggregate(groupBy=[auction], window=[TUMBLE(time_col=[ts], size=[10 s])], select=[auction, COUNT(*), start('w$) AS window_start, end('w$) AS window_end]) [I] <- 2 hash[auction]
-            4 Calc(select=[window_start, window_end, auction, COUNT(*) AS count(Int64(1))]) [I] <- 3 forward
-            5 Calc(select=[price, ts]) [I] <- 1 forward
-            6 WindowAggregate(window=[TUMBLE(time_col=[ts], size=[10 s])], select=[MAX(price), start('w$) AS window_start, end('w$) AS window_end]) [I] x1 <- 5 single
-            7 Calc(select=[window_start, window_end, MAX(price) AS max(bid10.price)]) [I] x1 <- 6 forward
-            8 WindowJoin(leftWindow=[win_end=[window_end]], rightWindow=[win_end=[window_end]], joinType=[InnerJoin], where=[count(Int64(1)) >= max(bid10.price)], select=[window_start, window_end, auction, n, window_start0, window_end0, m]) [I] x1 <- 4 single <- input 1 7 forward
-            9 Calc(select=[auction, n, m]) [I] x1 <- 8 forward
-            10 Sink(table=[out], fields=[auction, n, m]) [NONE] x1 <- 9 forward
-        "#]],
-    );
-    check(
-        "SELECT b.price, a.item FROM bid10 b FULL JOIN auction10 a ON b.auction = a.id AND b.window_start = a.window_start AND b.window_end = a.window_end",
-        expect![[r#"
-            0 TableSourceScan(table=[[bid]], fields=[auction, price, ts]) [I]
-            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-            2 WindowTableFunction(window=[TUMBLE(time_col=[ts], size=[10 s])]) [I] <- 1 forward
-            3 Calc(select=[auction, price, window_start, window_end]) [I] <- 2 forward
-            4 TableSourceScan(table=[[auction]], fields=[id, item, ts]) [I]
-            5 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 4 forward
-            6 WindowTableFunction(window=[TUMBLE(time_col=[ts], size=[10 s])]) [I] <- 5 forward
-            7 Calc(select=[id, item, window_start, window_end]) [I] <- 6 forward
-            8 WindowJoin(leftWindow=[win_end=[window_end]], rightWindow=[win_end=[window_end]], joinType=[FullOuterJoin], where=[auction = id], select=[auction, price, window_start, window_end, id, item, window_start0, window_end0]) [I] <- 3 hash[auction] <- input 1 7 hash[id]
-            9 Calc(select=[price, item]) [I] <- 8 forward
-            10 Sink(table=[out], fields=[price, item]) [NONE] <- 9 forward
-        "#]],
-    );
-}
-
-#[test]
-fn versions_and_look_ups() {
-    check(
-        "SELECT price * rate AS yen FROM converted",
-        expect![[r#"
-            0 TableSourceScan(table=[[rates]], fields=[currency, rate, ts]) [I,UB,UA,D]
-            1 DropUpdateBefore [I,UA,D] <- 0 forward
-            2 WatermarkAssigner(rowtime=[ts], watermark=[ts]) [I,UA,D] <- 1 forward
-            3 TableSourceScan(table=[[bid]], fields=[price, channel, ts]) [I]
-            4 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 3 forward
-            5 TemporalJoin(joinType=[LeftOuterJoin], where=[channel = currency], leftTime=[time_col=[ts]], select=[price, channel, ts, currency, rate, ts0]) [I] <- 4 hash[channel] <- input 1 2 hash[currency]
-            6 Calc(select=[price * rate AS yen]) [I] <- 5 forward
-            7 Sink(table=[out], fields=[yen]) [NONE] <- 6 forward
-        "#]],
-    );
-    // A version that does not count ends the one before.
-    check(
-        "SELECT price * rate AS yen FROM converted_well",
-        expect![[r#"
-        0 TableSourceScan(table=[[bid]], fields=[auction, bidder, price, channel, extra, ts]) [I]
-        1 Calc(select=[auction, bidder, price, channel, extra, ts, proctime() AS pt]) [I] <- 0 forward
-        2 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 1 forward
-        3 TableSourceScan(table=[[rates]], fields=[currency, rate, ts]) [I,UB,UA,D]
-        4 DropUpdateBefore [I,UA,D] <- 3 forward
-        5 WatermarkAssigner(rowtime=[ts], watermark=[ts]) [I,UA,D] <- 4 forward
-        6 TemporalJoin(joinType=[InnerJoin], where=[channel = currency AND rate > 3], leftTime=[time_col=[ts]], select=[auction, bidder, price, channel, extra, ts, pt, currency, rate, ts0]) [I] <- 2 hash[channel] <- input 1 5 hash[currency]
-        7 Calc(select=[price * rate AS yen]) [I] <- 6 forward
-        8 Sink(table=[out], fields=[yen]) [NONE] <- 7 forward
-    "#]],
-    );
-    check(
-        "SELECT price * rate AS yen FROM converted_now",
-        expect![[r#"
-            0 TableSourceScan(table=[[bid]], fields=[price, channel, ts]) [I]
-            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-            2 TableSourceScan(table=[[rates]], fields=[currency, rate, ts]) [I,UB,UA,D]
-            3 DropUpdateBefore [I,UA,D] <- 2 forward
-            4 WatermarkAssigner(rowtime=[ts], watermark=[ts]) [I,UA,D] <- 3 forward
-            5 Calc(select=[price, channel]) [I] <- 1 forward
-            6 Calc(select=[currency, rate]) [I,UA,D] <- 4 forward
-            7 TemporalJoin(joinType=[InnerJoin], where=[channel = currency], leftTime=[time_col=[PROCTIME()]], select=[price, channel, currency, rate]) [I] <- 5 hash[channel] <- input 1 6 hash[currency]
-            8 Calc(select=[price * rate AS yen]) [I] <- 7 forward
-            9 Sink(table=[out], fields=[yen]) [NONE] <- 8 forward
-        "#]],
-    );
-    check(
-        "SELECT price, value FROM looked_up",
-        expect![[r#"
-        0 TableSourceScan(table=[[bid]], fields=[auction, bidder, price, channel, extra, ts]) [I]
-        1 Calc(select=[auction, bidder, price, channel, extra, ts, proctime() AS pt]) [I] <- 0 forward
-        2 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 1 forward
-        3 LookupJoin(table=[side], joinType=[LeftOuterJoin], lookup=[key=auction], where=[kind > 1], select=[auction, bidder, price, channel, extra, ts, pt, key, value, kind]) [I] <- 2 forward
-        4 Calc(select=[price, value]) [I] <- 3 forward
-        5 Sink(table=[out], fields=[price, value]) [NONE] <- 4 forward
-    "#]],
-    );
-    check(
-        "SELECT id, tag FROM tagged",
-        expect![[r#"
-            0 TableSourceScan(table=[[orders]], fields=[id, tags]) [I]
-            1 Correlate(correlate=[UNNEST(tags)], joinType=[LEFT], select=[id, tags, tag]) [I] <- 0 forward
-            2 Calc(select=[id, tag]) [I] <- 1 forward
-            3 Sink(table=[out], fields=[id, tag]) [NONE] <- 2 forward
-        "#]],
-    );
-}
-
-#[test]
 fn sets() {
     check(
         "SELECT auction FROM bid UNION ALL SELECT id FROM auction UNION ALL SELECT id FROM changes",
         expect![[r#"
             0 TableSourceScan(table=[[bid]], fields=[auction, ts]) [I]
-            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
             2 TableSourceScan(table=[[auction]], fields=[id, ts]) [I]
-            3 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 2 forward
+            3 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 2 forward
             4 TableSourceScan(table=[[changes]], fields=[id]) [I,UB,UA,D]
             5 Calc(select=[auction]) [I] <- 1 forward
             6 Calc(select=[id]) [I] <- 3 forward
@@ -795,53 +465,53 @@ fn sets() {
     check(
         "SELECT auction FROM bid UNION SELECT id FROM auction",
         expect![[r#"
-        0 TableSourceScan(table=[[bid]], fields=[auction, ts]) [I]
-        1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-        2 TableSourceScan(table=[[auction]], fields=[id, ts]) [I]
-        3 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 2 forward
-        4 Calc(select=[auction]) [I] <- 1 forward
-        5 Calc(select=[id]) [I] <- 3 forward
-        6 GroupAggregate(groupBy=[auction], select=[auction]) [I] <- 4 hash[auction] <- 5 hash[id]
-        7 Sink(table=[out], fields=[auction]) [NONE] <- 6 forward
-    "#]],
+            0 TableSourceScan(table=[[bid]], fields=[auction, ts]) [I]
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
+            2 TableSourceScan(table=[[auction]], fields=[id, ts]) [I]
+            3 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 2 forward
+            4 Calc(select=[auction]) [I] <- 1 forward
+            5 Calc(select=[id]) [I] <- 3 forward
+            6 GroupAggregate(groupBy=[auction], select=[auction]) [I] <- 4 hash[auction] <- 5 hash[id]
+            7 Sink(table=[out], fields=[auction]) [NONE] <- 6 forward
+        "#]],
     );
     check(
         "SELECT auction FROM bid INTERSECT SELECT id FROM auction",
         expect![[r#"
-        0 TableSourceScan(table=[[bid]], fields=[auction, ts]) [I]
-        1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-        2 Calc(select=[auction]) [I] <- 1 forward
-        3 GroupAggregate(groupBy=[auction], select=[auction]) [I] <- 2 hash[auction]
-        4 TableSourceScan(table=[[auction]], fields=[id, ts]) [I]
-        5 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 4 forward
-        6 Calc(select=[id]) [I] <- 5 forward
-        7 Join(joinType=[LeftSemiJoin], where=[auction = id], select=[auction], leftInputSpec=[JoinKeyContainsUniqueKey], rightInputSpec=[NoUniqueKey]) [I] <- 3 forward <- input 1 6 hash[id]
-        8 Sink(table=[out], fields=[auction]) [NONE] <- 7 forward
-    "#]],
+            0 TableSourceScan(table=[[bid]], fields=[auction, ts]) [I]
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
+            2 Calc(select=[auction]) [I] <- 1 forward
+            3 GroupAggregate(groupBy=[auction], select=[auction]) [I] <- 2 hash[auction]
+            4 TableSourceScan(table=[[auction]], fields=[id, ts]) [I]
+            5 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 4 forward
+            6 Calc(select=[id]) [I] <- 5 forward
+            7 Join(joinType=[LeftSemiJoin], where=[auction = id], select=[auction], leftInputSpec=[JoinKeyContainsUniqueKey], rightInputSpec=[NoUniqueKey]) [I] <- 3 forward <- input 1 6 hash[id]
+            8 Sink(table=[out], fields=[auction]) [NONE] <- 7 forward
+        "#]],
     );
     check(
         "SELECT auction FROM bid EXCEPT SELECT id FROM auction",
         expect![[r#"
-        0 TableSourceScan(table=[[bid]], fields=[auction, ts]) [I]
-        1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-        2 Calc(select=[auction]) [I] <- 1 forward
-        3 GroupAggregate(groupBy=[auction], select=[auction]) [I] <- 2 hash[auction]
-        4 TableSourceScan(table=[[auction]], fields=[id, ts]) [I]
-        5 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 4 forward
-        6 Calc(select=[id]) [I] <- 5 forward
-        7 Join(joinType=[LeftAntiJoin], where=[auction = id], select=[auction], leftInputSpec=[JoinKeyContainsUniqueKey], rightInputSpec=[NoUniqueKey]) [I,D] <- 3 forward <- input 1 6 hash[id]
-        8 Sink(table=[out], fields=[auction]) [NONE] <- 7 forward
-    "#]],
+            0 TableSourceScan(table=[[bid]], fields=[auction, ts]) [I]
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
+            2 Calc(select=[auction]) [I] <- 1 forward
+            3 GroupAggregate(groupBy=[auction], select=[auction]) [I] <- 2 hash[auction]
+            4 TableSourceScan(table=[[auction]], fields=[id, ts]) [I]
+            5 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 4 forward
+            6 Calc(select=[id]) [I] <- 5 forward
+            7 Join(joinType=[LeftAntiJoin], where=[auction = id], select=[auction], leftInputSpec=[JoinKeyContainsUniqueKey], rightInputSpec=[NoUniqueKey]) [I,D] <- 3 forward <- input 1 6 hash[id]
+            8 Sink(table=[out], fields=[auction]) [NONE] <- 7 forward
+        "#]],
     );
     check(
         "SELECT auction FROM bid UNION ALL SELECT auction FROM bid",
         expect![[r#"
-        0 TableSourceScan(table=[[bid]], fields=[auction, ts]) [I]
-        1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-        2 Calc(select=[auction]) [I] <- 1 forward
-        3 Calc(select=[auction]) [I] <- 1 forward
-        4 Sink(table=[out], fields=[auction]) [NONE] <- 2 forward <- 3 forward
-    "#]],
+            0 TableSourceScan(table=[[bid]], fields=[auction, ts]) [I]
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
+            2 Calc(select=[auction]) [I] <- 1 forward
+            3 Calc(select=[auction]) [I] <- 1 forward
+            4 Sink(table=[out], fields=[auction]) [NONE] <- 2 forward <- 3 forward
+        "#]],
     );
 }
 
@@ -850,45 +520,45 @@ fn orders_and_limits() {
     check(
         "SELECT auction, ts FROM bid ORDER BY ts, price",
         expect![[r#"
-        0 TableSourceScan(table=[[bid]], fields=[auction, price, ts]) [I]
-        1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-        2 Calc(select=[auction, ts, price]) [I] <- 1 forward
-        3 TemporalSort(orderBy=[ts ASC NULLS LAST, price ASC NULLS LAST]) [I] x1 <- 2 single
-        4 Calc(select=[auction, ts]) [I] x1 <- 3 forward
-        5 Sink(table=[out], fields=[auction, ts]) [NONE] x1 <- 4 forward
-    "#]],
+            0 TableSourceScan(table=[[bid]], fields=[auction, price, ts]) [I]
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
+            2 Calc(select=[auction, ts, price]) [I] <- 1 forward
+            3 TemporalSort(orderBy=[ts ASC NULLS LAST, price ASC NULLS LAST]) [I] x1 <- 2 single
+            4 Calc(select=[auction, ts]) [I] x1 <- 3 forward
+            5 Sink(table=[out], fields=[auction, ts]) [NONE] x1 <- 4 forward
+        "#]],
     );
     check(
         "SELECT auction FROM bid ORDER BY price DESC LIMIT 5",
         expect![[r#"
-        0 TableSourceScan(table=[[bid]], fields=[auction, price, ts]) [I]
-        1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-        2 Calc(select=[auction, price]) [I] <- 1 forward
-        3 Rank(strategy=[AppendFastStrategy], rankType=[ROW_NUMBER], rankRange=[rankStart=1, rankEnd=5], partitionBy=[], orderBy=[price DESC NULLS FIRST], select=[auction, price]) [I,UB,UA,D] x1 <- 2 single
-        4 Calc(select=[auction]) [I,UB,UA,D] x1 <- 3 forward
-        5 Sink(table=[out], fields=[auction]) [NONE] x1 <- 4 forward
-    "#]],
+            0 TableSourceScan(table=[[bid]], fields=[auction, price, ts]) [I]
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
+            2 Calc(select=[auction, price]) [I] <- 1 forward
+            3 Rank(strategy=[AppendFastStrategy], rankType=[ROW_NUMBER], rankRange=[rankStart=1, rankEnd=5], partitionBy=[], orderBy=[price DESC NULLS FIRST], select=[auction, price]) [I,UB,UA,D] x1 <- 2 single
+            4 Calc(select=[auction]) [I,UB,UA,D] x1 <- 3 forward
+            5 Sink(table=[out], fields=[auction]) [NONE] x1 <- 4 forward
+        "#]],
     );
     check(
         "SELECT auction FROM bid ORDER BY price LIMIT 5 OFFSET 2",
         expect![[r#"
-        0 TableSourceScan(table=[[bid]], fields=[auction, price, ts]) [I]
-        1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-        2 Calc(select=[auction, price]) [I] <- 1 forward
-        3 Rank(strategy=[AppendFastStrategy], rankType=[ROW_NUMBER], rankRange=[rankStart=3, rankEnd=7], partitionBy=[], orderBy=[price ASC NULLS LAST], select=[auction, price]) [I,UB,UA,D] x1 <- 2 single
-        4 Calc(select=[auction]) [I,UB,UA,D] x1 <- 3 forward
-        5 Sink(table=[out], fields=[auction]) [NONE] x1 <- 4 forward
-    "#]],
+            0 TableSourceScan(table=[[bid]], fields=[auction, price, ts]) [I]
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
+            2 Calc(select=[auction, price]) [I] <- 1 forward
+            3 Rank(strategy=[AppendFastStrategy], rankType=[ROW_NUMBER], rankRange=[rankStart=3, rankEnd=7], partitionBy=[], orderBy=[price ASC NULLS LAST], select=[auction, price]) [I,UB,UA,D] x1 <- 2 single
+            4 Calc(select=[auction]) [I,UB,UA,D] x1 <- 3 forward
+            5 Sink(table=[out], fields=[auction]) [NONE] x1 <- 4 forward
+        "#]],
     );
     check(
         "SELECT auction FROM bid LIMIT 5",
         expect![[r#"
-        0 TableSourceScan(table=[[bid, limit=[5]]], fields=[auction, ts]) [I]
-        1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-        2 Calc(select=[auction]) [I] <- 1 forward
-        3 Limit(offset=[0], fetch=[5]) [I] x1 <- 2 single
-        4 Sink(table=[out], fields=[auction]) [NONE] x1 <- 3 forward
-    "#]],
+            0 TableSourceScan(table=[[bid, limit=[5]]], fields=[auction, ts]) [I]
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
+            2 Calc(select=[auction]) [I] <- 1 forward
+            3 Limit(offset=[0], fetch=[5]) [I] x1 <- 2 single
+            4 Sink(table=[out], fields=[auction]) [NONE] x1 <- 3 forward
+        "#]],
     );
     check(
         "SELECT key FROM side LIMIT 5 OFFSET 2",
@@ -901,22 +571,22 @@ fn orders_and_limits() {
     check(
         "SELECT a FROM (SELECT auction AS a, price FROM bid ORDER BY price) WHERE a > 3",
         expect![[r#"
-        0 TableSourceScan(table=[[bid]], fields=[auction, ts]) [I]
-        1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-        2 Calc(select=[auction], where=[auction > 3]) [I] <- 1 forward
-        3 Sink(table=[out], fields=[auction]) [NONE] <- 2 forward
-    "#]],
+            0 TableSourceScan(table=[[bid]], fields=[auction, ts]) [I]
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
+            2 Calc(select=[auction], where=[auction > 3]) [I] <- 1 forward
+            3 Sink(table=[out], fields=[auction]) [NONE] <- 2 forward
+        "#]],
     );
     check(
         "SELECT count(*) FROM (SELECT auction FROM bid LIMIT 10)",
         expect![[r#"
-        0 TableSourceScan(table=[[bid, limit=[10]]], fields=[ts]) [I]
-        1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
-        2 Calc(select=[]) [I] <- 1 forward
-        3 Limit(offset=[0], fetch=[10]) [I] x1 <- 2 single
-        4 GroupAggregate(select=[COUNT(*) AS count(*)]) [I,UB,UA] x1 <- 3 forward
-        5 Sink(table=[out], fields=[count(*)]) [NONE] x1 <- 4 forward
-    "#]],
+            0 TableSourceScan(table=[[bid, limit=[10]]], fields=[ts]) [I]
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
+            2 Calc(select=[]) [I] <- 1 forward
+            3 Limit(offset=[0], fetch=[10]) [I] x1 <- 2 single
+            4 GroupAggregate(select=[COUNT(*) AS count(*)]) [I,UB,UA] x1 <- 3 forward
+            5 Sink(table=[out], fields=[count(*)]) [NONE] x1 <- 4 forward
+        "#]],
     );
 }
 

@@ -30,7 +30,7 @@ fn a_table_is_read_once() {
     check(&planned);
     expect![[r#"
         0 TableSourceScan(table=[[bid]], fields=[auction, price, channel, ts]) [I]
-        1 WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) [I] <- 0 forward
+        1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
         2 Calc(select=[auction]) [I] <- 1 forward
         3 GroupAggregate(groupBy=[auction], select=[auction, COUNT(*) AS n]) [I,UB,UA] <- 2 hash[auction]
         4 Sink(table=[a], fields=[auction, n]) [NONE] <- 3 forward
@@ -123,11 +123,11 @@ fn the_plan_is_explained() {
               :- GroupAggregate(groupBy=[auction], select=[auction, COUNT(*) AS n]) [reuse_id=1] changelogMode=[I,UB,UA]
               :  +- Exchange(distribution=[hash[auction]])
               :     +- Calc(select=[auction]) changelogMode=[I]
-              :        +- WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) changelogMode=[I]
+              :        +- WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) changelogMode=[I]
               :           +- TableSourceScan(table=[[bid]], fields=[auction, ts]) changelogMode=[I]
               +- Exchange(distribution=[hash[id]])
                  +- Calc(select=[id, item]) changelogMode=[I]
-                    +- WatermarkAssigner(rowtime=[ts], watermark=[ts - 4000]) changelogMode=[I]
+                    +- WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) changelogMode=[I]
                        +- TableSourceScan(table=[[auction]], fields=[id, item, ts]) changelogMode=[I]
 
         Sink(table=[b], fields=[auction, n]) changelogMode=[NONE]
