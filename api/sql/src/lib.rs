@@ -10,3 +10,4 @@ pub mod connect;
 pub mod logical;
 pub mod results;
 pub mod ship;
+pub mod plan;

@@ -72,22 +72,32 @@ pub fn build(
     connectors: Arc<dyn Connectors>,
     functions: &Functions,
 ) -> Result<Program> {
+    let graph = stream_graph(plan);
+    let nodes = (plan.nodes.iter().enumerate())
+        .map(|(index, node)| factory_of(plan, index, node, Arc::clone(&connectors), functions.clone()))
+        .collect();
+    let edges = (plan.edges.iter())
+        .map(|edge| edge_factory(&edge.exchange, edge.input, &plan.nodes[edge.source].schema))
+        .collect::<Result<_>>()?;
+    let mut job_graph = JobGraph::from_stream_graph(&plan.name, &graph, config)?;
+    job_graph.config = config.clone();
+    Ok(Program::new(job_graph, graph, nodes, edges))
+}
+
+/// The operators and edges of a plan, without what they do.
+pub fn stream_graph(plan: &CompiledPlan) -> StreamGraph {
     let mut graph = StreamGraph::default();
-    let mut nodes = Vec::with_capacity(plan.nodes.len());
-    for (index, node) in plan.nodes.iter().enumerate() {
-        let is_source = matches!(node.operator, OperatorSpec::Source(_) | OperatorSpec::Values { .. });
+    for node in &plan.nodes {
         graph.add_node(StreamNode {
             kind: kind_of(&node.operator).to_owned(),
             name: node.name.clone(),
             uid: Some(node.uid.clone()),
             parallelism: node.parallelism,
-            is_source,
+            is_source: matches!(node.operator, OperatorSpec::Source(_) | OperatorSpec::Values { .. }),
             is_non_parallel: node.parallelism == Some(1),
             is_chainable: true,
         });
-        nodes.push(factory_of(plan, index, node, Arc::clone(&connectors), functions.clone()));
     }
-    let mut edges = Vec::with_capacity(plan.edges.len());
     for edge in &plan.edges {
         let partitioning = match &edge.exchange {
             Exchange::Forward => Partitioning::Forward,
@@ -97,11 +107,8 @@ pub fn build(
             Exchange::Broadcast => Partitioning::Broadcast,
         };
         graph.add_edge(StreamEdge { source: edge.source, target: edge.target, partitioning, side: None });
-        edges.push(edge_factory(&edge.exchange, edge.input, &plan.nodes[edge.source].schema)?);
     }
-    let mut job_graph = JobGraph::from_stream_graph(&plan.name, &graph, config)?;
-    job_graph.config = config.clone();
-    Ok(Program::new(job_graph, graph, nodes, edges))
+    graph
 }
 
 fn edge_factory(exchange: &Exchange, input: u8, schema: &SchemaRef) -> Result<EdgeFactory> {
@@ -201,5 +208,6 @@ pub fn kind_of(operator: &OperatorSpec) -> &'static str {
         OperatorSpec::Sort { .. } => "Sort",
         OperatorSpec::Limit { .. } => "Limit",
         OperatorSpec::Values { .. } => "Values",
+        OperatorSpec::SinkMaterialize(_) => "SinkMaterializer",
     }
 }

@@ -194,6 +194,8 @@ pub enum OperatorSpec {
         /// The output's columns for each row; over no columns.
         rows: Vec<Vec<ExprSpec>>,
     },
+    /// One row for each primary key of a sink, from rows of which several may have the same.
+    SinkMaterialize(SinkMaterializeSpec),
 }
 
 /// A column of time, in which unit whatsoever.
@@ -653,4 +655,28 @@ pub struct LookupJoinSpec {
     pub is_left_outer: bool,
     /// What else pairs must fulfil; over the left columns, then the right ones.
     pub condition: Option<ExprSpec>,
+}
+
+/// See [`OperatorSpec::SinkMaterialize`]. The input has `-U`; the output has the input's columns, and is unique by `key`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SinkMaterializeSpec {
+    /// The sink's primary key.
+    pub key: Vec<usize>,
+    /// Columns that are unique in the input, if there are such: an addition replaces the row with the same.
+    pub upsert_key: Option<Vec<usize>>,
+    /// What becomes of different rows with the same primary key.
+    pub conflict: ConflictStrategy,
+    /// For how long an unused key is kept; 0 for ever.
+    pub ttl_ms: u64,
+}
+
+/// `ON CONFLICT DO …`: what becomes of different rows with the same primary key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ConflictStrategy {
+    /// The latest counts; when it goes, the one before it counts again.
+    Deduplicate,
+    /// It is an error.
+    Error,
+    /// The first counts.
+    Nothing,
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch};
+use arrow::array::{ArrayRef, RecordBatch, new_empty_array};
 use arrow::compute::concat;
 use arrow::datatypes::{Schema, SchemaRef};
 use flott_checkpoint::Redistribution;
@@ -34,6 +34,9 @@ pub fn source(
         .map(|column| {
             let values: Vec<ArrayRef> = rows.iter().map(|row| value(&row[column])).collect::<Result<_>>()?;
             let values: Vec<&dyn arrow::array::Array> = values.iter().map(AsRef::as_ref).collect();
+            if values.is_empty() {
+                return Ok(new_empty_array(output.field(column).data_type()));
+            }
             concat(&values).map_err(|error| Error::system(format!("making the rows of VALUES: {error}")))
         })
         .collect::<Result<_>>()?;

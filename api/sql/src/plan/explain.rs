@@ -1,0 +1,213 @@
+//! A plan as people read it.
+
+use std::collections::HashMap;
+use std::fmt::{self, Write};
+
+use flott_core::Result;
+use flott_core::config::Configuration;
+use flott_graph::JobGraph;
+use flott_sql_runtime::program;
+use flott_sql_runtime::spec::{CompiledPlan, Exchange, OperatorSpec, OverFrame, PlanEdge, TopNInput};
+
+use super::names::duration;
+use super::{Settings, SinkQuery};
+
+/// A compiled plan, and what is known of its operators.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// The plan.
+    pub plan: CompiledPlan,
+    /// A note for each of its operators.
+    pub notes: Vec<Note>,
+}
+
+/// What is known of an operator.
+#[derive(Clone, Debug, Default)]
+pub struct Note {
+    /// Its changes: `I,UB,UA,D`.
+    pub changelog: String,
+    /// What it keeps, if anything.
+    pub state: Option<String>,
+    /// What its user should know.
+    pub warning: Option<String>,
+}
+
+impl Note {
+    pub(super) fn new(op: &OperatorSpec, name: &str, changelog: String, settings: &Settings) -> Self {
+        let Some((what, may_grow)) = state(op) else { return Self { changelog, ..Self::default() } };
+        let (mut state, mut warning) = (what.to_owned(), None);
+        if may_grow && !settings.is_batch {
+            match settings.state_ttl_ms {
+                0 => {
+                    let short = name.split_once('(').map_or(name, |(kind, _)| kind);
+                    state.push_str(", for ever");
+                    warning = Some(format!(
+                        "{short} keeps {what} for ever: SET 'table.exec.state.ttl' to for how long an unused one is kept, if keys do not come back"
+                    ));
+                }
+                ttl => {
+                    let _ = write!(state, ", {} after its last use", duration(i64::try_from(ttl).unwrap_or(i64::MAX)));
+                }
+            }
+        }
+        Self { changelog, state: Some(state), warning }
+    }
+}
+
+/// What an operator keeps, and whether that grows with the number of keys that there ever were.
+fn state(op: &OperatorSpec) -> Option<(&'static str, bool)> {
+    Some(match op {
+        OperatorSpec::GroupAggregate(group) if group.keys.is_empty() => ("one row of aggregates", false),
+        OperatorSpec::GroupAggregate(_) => ("a row of aggregates for each key", true),
+        OperatorSpec::WindowAggregate(_) => ("a row of aggregates for each key and open window", false),
+        OperatorSpec::Over(over) => match over.frame {
+            OverFrame::Rows(None) | OverFrame::Range(None) if over.partition.is_empty() => {
+                ("one row of aggregates", false)
+            }
+            OverFrame::Rows(None) | OverFrame::Range(None) => ("a row of aggregates for each key", true),
+            OverFrame::Rows(Some(_)) => ("the last rows of each key", true),
+            OverFrame::Range(Some(_)) => ("the rows of each key's last time", false),
+        },
+        OperatorSpec::TopN(top) => match top.input {
+            TopNInput::InsertOnly | TopNInput::Improving(_) => {
+                ("the first rows of each partition", !top.partition.is_empty())
+            }
+            TopNInput::Retract => ("all rows of each partition", true),
+        },
+        OperatorSpec::Deduplicate(_) => ("a row for each key", true),
+        OperatorSpec::WindowTopN(_) => ("the first rows of each open window", false),
+        OperatorSpec::Join(_) => ("all rows of both inputs", true),
+        OperatorSpec::IntervalJoin(_) => ("the rows of both inputs that may still find a partner", false),
+        OperatorSpec::WindowJoin(_) => ("the rows of open windows", false),
+        OperatorSpec::TemporalJoin(_) => ("the right table's versions, and left rows until their time has come", false),
+        OperatorSpec::ChangelogNormalize { .. } => ("the last row of each primary key", true),
+        OperatorSpec::SinkMaterialize(_) => ("all rows of each primary key", true),
+        OperatorSpec::TemporalSort { .. } => ("rows until their time has come", false),
+        OperatorSpec::WindowTable { window: flott_sql_runtime::spec::WindowSpec::Session { .. }, .. } => {
+            ("the rows of open sessions", false)
+        }
+        OperatorSpec::Limit { .. } => ("how many rows there were", false),
+        _ => return None,
+    })
+}
+
+impl Planned {
+    /// What a user should know before the job runs.
+    pub fn warnings(&self) -> impl Iterator<Item = &str> {
+        self.notes.iter().filter_map(|note| note.warning.as_deref())
+    }
+
+    pub(super) fn explain(&self, statements: &[SinkQuery]) -> Result<String> {
+        let mut text = String::from("== Logical Plan ==\n");
+        for statement in statements {
+            let _ = writeln!(text, "Sink(table=[{}])", statement.sink.name);
+            for line in statement.plan.display_indent().to_string().lines() {
+                let _ = writeln!(text, "  {line}");
+            }
+        }
+        text.push_str("\n== Physical Plan ==\n");
+        let mut reuse = HashMap::new();
+        for node in 0..self.plan.nodes.len() {
+            if self.plan.edges.iter().filter(|edge| edge.source == node).count() > 1 {
+                let next = reuse.len() + 1;
+                reuse.insert(node, (next, false));
+            }
+        }
+        for (node, _) in self.plan.nodes.iter().enumerate() {
+            if !self.plan.edges.iter().any(|edge| edge.source == node) {
+                self.tree(node, "", "", &mut reuse, &mut text);
+                text.push('\n');
+            }
+        }
+        let stateful: Vec<_> = (self.notes.iter().zip(&self.plan.nodes))
+            .filter_map(|(note, node)| note.state.as_ref().map(|state| (node, state)))
+            .collect();
+        if !stateful.is_empty() {
+            text.push_str("== State ==\n");
+            for (node, state) in stateful {
+                let _ = writeln!(text, "{} ({}): {state}", node.name, node.uid);
+            }
+            text.push('\n');
+        }
+        if self.warnings().next().is_some() {
+            text.push_str("== Warnings ==\n");
+            self.warnings().for_each(|warning| text.push_str(&format!("{warning}\n")));
+            text.push('\n');
+        }
+        text.push_str("== Job Graph ==\n");
+        let graph = program::stream_graph(&self.plan);
+        let job = JobGraph::from_stream_graph(&self.plan.name, &graph, &Configuration::default())?;
+        for (id, vertex) in job.vertices.iter().enumerate() {
+            let parallelism = match self.plan.nodes[vertex.operators[0].node].parallelism {
+                Some(parallelism) => parallelism.to_string(),
+                None => "default".to_owned(),
+            };
+            let names: Vec<&str> = vertex.operators.iter().map(|operator| operator.kind.as_str()).collect();
+            let _ = write!(text, "{id}: {} (parallelism {parallelism})", names.join(" -> "));
+            for edge in job.edges.iter().filter(|edge| edge.target as usize == id) {
+                let _ = write!(text, " <- {} {:?}", edge.source, edge.partitioning);
+            }
+            text.push('\n');
+        }
+        Ok(text)
+    }
+
+    fn tree(&self, node: usize, first: &str, rest: &str, reuse: &mut HashMap<usize, (usize, bool)>, text: &mut String) {
+        let mut name = self.plan.nodes[node].name.clone();
+        let changelog = &self.notes[node].changelog;
+        if let Some((number, is_shown)) = reuse.get_mut(&node) {
+            if *is_shown {
+                let _ = writeln!(text, "{first}Reused(reference_id=[{number}])");
+                return;
+            }
+            *is_shown = true;
+            let _ = write!(name, " [reuse_id={number}]");
+        }
+        let _ = writeln!(text, "{first}{name} changelogMode=[{changelog}]");
+        let edges: Vec<&PlanEdge> = self.plan.edges.iter().filter(|edge| edge.target == node).collect();
+        for (index, edge) in edges.iter().enumerate() {
+            let is_last = index + 1 == edges.len();
+            let (branch, below) = if is_last { ("+- ", "   ") } else { (":- ", ":  ") };
+            let (mut first, mut below) = (format!("{rest}{branch}"), format!("{rest}{below}"));
+            if let Some(exchange) = self.exchange(edge) {
+                let _ = writeln!(text, "{first}Exchange(distribution=[{exchange}])");
+                first = format!("{below}+- ");
+                below.push_str("   ");
+            }
+            self.tree(edge.source, &first, &below, reuse, text);
+        }
+    }
+
+    fn exchange(&self, edge: &PlanEdge) -> Option<String> {
+        let schema = &self.plan.nodes[edge.source].schema;
+        Some(match &edge.exchange {
+            Exchange::Forward => return None,
+            Exchange::Hash(keys) => {
+                let keys: Vec<&str> = keys.iter().map(|&key| schema.field(key).name().as_str()).collect();
+                format!("hash[{}]", keys.join(", "))
+            }
+            Exchange::Global => "single".to_owned(),
+            Exchange::Rebalance => "rebalance".to_owned(),
+            Exchange::Broadcast => "broadcast".to_owned(),
+        })
+    }
+}
+
+/// One line an operator: its number, what it is, its changes, and where its rows come from.
+impl fmt::Display for Planned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (node, (operator, note)) in self.plan.nodes.iter().zip(&self.notes).enumerate() {
+            write!(f, "{node} {} [{}]", operator.name, note.changelog)?;
+            if let Some(parallelism) = operator.parallelism {
+                write!(f, " x{parallelism}")?;
+            }
+            for edge in self.plan.edges.iter().filter(|edge| edge.target == node) {
+                let exchange = self.exchange(edge).unwrap_or_else(|| "forward".to_owned());
+                let input = if edge.input > 0 { format!("input {} ", edge.input) } else { String::new() };
+                write!(f, " <- {input}{} {exchange}", edge.source)?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}
