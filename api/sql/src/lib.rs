@@ -4,4 +4,7 @@
 //! - `logical`: queries as DataFusion's logical plans, with Flink's meaning
 //! - `plan`: from these to a [`CompiledPlan`](flott_sql_runtime::spec::CompiledPlan)
 //! - `session`: what a script or a client has done so far, and how statements are executed
+pub mod catalog;
 pub mod logical;
+pub mod parse;
+pub use flott_sql_functions::types;
