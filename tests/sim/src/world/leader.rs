@@ -132,6 +132,8 @@ impl World {
     /// How many slots of a TaskManager other jobs have subtasks in, as far as the JobManager knows.
     fn slots_of_others(&self, job: JobId, task_manager: &TaskManagerId) -> usize {
         let jobs = self.cluster.iter().flat_map(Cluster::jobs).filter(|other| other.id != job);
+        // What a TaskManager had before it registered again counts no more.
+        let jobs = jobs.filter(|other| self.has_linked_worker(other.id, task_manager));
         let slots = jobs.map(|other| {
             let used = other.vertices.iter().flat_map(|vertex| vertex.subtasks.iter().enumerate());
             let used = used.filter(|(_, subtask)| {

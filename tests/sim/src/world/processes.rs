@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use flott_control::{Down, ExecutionId, PROTOCOL_VERSION, TaskManagerInfo, Up, WORKER_STOPPED};
 use flott_core::Error;
-use flott_core::ids::{CheckpointId, SubtaskId, TaskManagerId};
+use flott_core::ids::{CheckpointId, JobId, SubtaskId, TaskManagerId};
 use flott_core::status::TaskStatus;
 use flott_jobmanager_core::{SessionId, platform};
 
@@ -143,6 +143,17 @@ impl World {
             Kind::Worker(worker) => Some(worker),
             Kind::TaskManager(_) => None,
         }
+    }
+
+    /// Whether a job has a worker on a TaskManager that the JobManager can reach.
+    pub(super) fn has_linked_worker(&self, job: JobId, task_manager: &TaskManagerId) -> bool {
+        self.processes.values().any(|process| match &process.kind {
+            Kind::Worker(worker) => {
+                let is_linked = process.session.is_some_and(|session| self.links.contains_key(&session));
+                is_linked && worker.execution.job == job && worker.task_manager == *task_manager
+            }
+            Kind::TaskManager(_) => false,
+        })
     }
 
     /// How many slots there are.
