@@ -1,6 +1,6 @@
 //! The jobs of the end-to-end tests that no example needs: numbers that can be counted, and everything that goes wrong.
 
-use std::fs::File;
+use std::fs;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -64,9 +64,9 @@ struct Arguments {
     #[arg(long, default_value_t = 1000)]
     unlucky: u64,
 
-    /// Makes this file when it has come, and lets it pass if the file is there
+    /// The file that makes one number unlucky; it is gone then
     #[arg(long)]
-    once: Option<String>,
+    trigger: Option<String>,
 
     /// Skips malformed records
     #[arg(long)]
@@ -180,13 +180,14 @@ impl AggregateFunction<u64> for Counted {
 }
 
 fn explode(env: &StreamExecutionEnvironment, arguments: &Arguments, output: &str) -> DataStreamSink {
-    let (unlucky, once) = (arguments.unlucky, arguments.once.clone());
+    let (unlucky, trigger) = (arguments.unlucky, arguments.trigger.clone());
     let check = move |number: u64| {
-        let is_unlucky = number == unlucky && once.as_ref().is_none_or(|path| File::create_new(path).is_ok());
+        let is_triggered = || trigger.as_ref().is_some_and(|path| fs::remove_file(path).is_ok());
+        let is_unlucky = number == unlucky || is_triggered();
         assert!(!is_unlucky, "{number} is unlucky");
         number
     };
-    numbers(env, arguments, "unlucky").map(check).name("Explodes").write_text(output)
+    numbers(env, arguments, "unlucky").map(check).name("Explodes").disable_chaining().write_text(output)
 }
 
 #[derive(Clone, Deserialize, Serialize)]
