@@ -2,6 +2,7 @@
 //!
 //! Every function that an expression of a plan may call is here, under one name that never changes, since compiled plans
 //! refer to it: see [`all`].
+pub mod types;
 
 use std::sync::Arc;
 

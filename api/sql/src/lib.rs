@@ -7,7 +7,10 @@
 //! - [`ship`]: a plan as arguments; [`results`]: the rows of a SELECT
 
 pub mod connect;
+pub mod catalog;
 pub mod logical;
 pub mod results;
 pub mod ship;
 pub mod plan;
+pub mod parse;
+pub use flott_sql_functions::types;
