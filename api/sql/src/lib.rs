@@ -6,9 +6,12 @@
 //! - `session`: what a script or a client has done so far, and how statements are executed
 //! - [`ship`]: a plan as arguments; [`results`]: the rows of a SELECT
 
+pub mod catalog;
 pub mod connect;
 pub mod catalog;
 pub mod logical;
+pub mod parse;
+pub mod plan;
 pub mod results;
 pub mod ship;
 pub mod plan;

@@ -86,7 +86,7 @@ macro_rules! node {
             }
 
             fn expressions(&self) -> Vec<Expr> {
-                #[allow(unused_mut)]
+                #[allow(unused_mut, reason = "a node without lists adds nothing")]
                 let mut all = vec![$(self.$expr.clone()),*];
                 $(all.extend(self.$list.iter().cloned());)*
                 all

@@ -8,9 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::testing::{Bed, Kind, Part, kind, restore};
 use super::*;
-use crate::snapshot::{
-    Checkpointed, Freeze, LocalRun, SectionKind, SnapshotMode, SnapshotReader, SnapshotWriter,
-};
+use crate::snapshot::{Checkpointed, Freeze, LocalRun, SectionKind, SnapshotMode, SnapshotReader, SnapshotWriter};
 
 const GROUPS: u32 = 8;
 

@@ -487,7 +487,8 @@ fn numbers_of_variants_must_be_known() {
 fn work_is_bounded_by_the_bytes() {
     // An array without bytes, of more elements than anybody could count, in a field that nobody wants.
     let text = columns_of::<u64, (), Has<(u8, [u8; 5])>>().schema().replace("\"n\"", "\"gone\"");
-    let hostile = text.replace("{\"Array\":[\"UInt8\",5]}", "{\"Array\":[{\"Array\":[\"UInt8\",0]},18446744073709551615]}");
+    let hostile =
+        text.replace("{\"Array\":[\"UInt8\",5]}", "{\"Array\":[{\"Array\":[\"UInt8\",0]},18446744073709551615]}");
     assert_ne!(text, hostile);
     #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
     #[serde(default)]
