@@ -15,7 +15,7 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::ScalarUDF;
 
 use crate::decimal;
-use crate::define::{Call, Function, Takes, Types, convert, is};
+use crate::define::{Function, Takes, Types, convert, is};
 use crate::moment::{Moments, from_nanos};
 use crate::types::coerce::{
     Arithmetic, arithmetic_type, is_approximate, is_integer, is_interval, is_numeric, is_temporal,
@@ -199,9 +199,4 @@ fn shift(of: &ArrayRef, interval: &ArrayRef, sign: i64, to: &DataType) -> Result
 pub(crate) fn plus_months(at: NaiveDateTime, months: i64) -> Option<NaiveDateTime> {
     let by = Months::new(u32::try_from(months.unsigned_abs()).ok()?);
     if months < 0 { at.checked_sub_months(by) } else { at.checked_add_months(by) }
-}
-
-/// Arithmetic within other functions.
-pub(crate) fn of_call(operator: Arithmetic, call: &Call<'_>) -> Result<ArrayRef> {
-    apply(operator, &call.array(0)?, &call.array(1)?, call.returns)
 }

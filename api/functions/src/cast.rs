@@ -9,7 +9,7 @@ use arrow::array::{
 use arrow::compute::cast as arrow_cast;
 use arrow::datatypes::{
     ArrowPrimitiveType, DataType, Date32Type, Decimal128Type, DurationMillisecondType, Float32Type, Float64Type,
-    Int8Type, Int16Type, Int32Type, Int64Type, IntervalUnit, IntervalYearMonthType, Time32MillisecondType, TimeUnit,
+    Int8Type, Int16Type, Int32Type, Int64Type, IntervalUnit, IntervalYearMonthType, Time32MillisecondType,
 };
 use chrono::{Datelike, NaiveDateTime, NaiveTime, Timelike};
 use datafusion::common::{DataFusionError, Result};
@@ -436,12 +436,4 @@ pub(crate) fn day_and_millis(at: NaiveDateTime) -> (i32, i32) {
     let midnight = NaiveTime::MIN;
     let millis = at.time().signed_duration_since(midnight).num_milliseconds();
     (at.date().num_days_from_ce() - 719_163, millis as i32)
-}
-
-/// The unit of a timestamp.
-pub(crate) fn unit_of(of: &DataType) -> TimeUnit {
-    match of {
-        DataType::Timestamp(unit, _) => *unit,
-        _ => TimeUnit::Millisecond,
-    }
 }

@@ -37,7 +37,7 @@ pub(crate) enum Takes {
 }
 
 impl Takes {
-    fn accepts(self, of: &DataType) -> bool {
+    pub(crate) fn accepts(self, of: &DataType) -> bool {
         match self {
             _ if *of == DataType::Null => true,
             Self::Text => *of == DataType::Utf8,

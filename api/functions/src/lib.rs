@@ -5,9 +5,14 @@
 mod arithmetic;
 mod cast;
 mod compare;
+mod conditional;
 mod decimal;
 mod define;
 mod moment;
+mod numeric;
+mod patterns;
+mod strings;
+mod temporal;
 mod text;
 pub mod types;
 
@@ -17,5 +22,14 @@ use datafusion::logical_expr::ScalarUDF;
 
 /// All functions. SQL's `f` is named `f`, or `flink_f` if DataFusion has another one of that name.
 pub fn all() -> Vec<Arc<ScalarUDF>> {
-    [arithmetic::all(), cast::all(), compare::all()].concat()
+    [
+        arithmetic::all(),
+        cast::all(),
+        compare::all(),
+        conditional::all(),
+        numeric::all(),
+        strings::all(),
+        temporal::all(),
+    ]
+    .concat()
 }
