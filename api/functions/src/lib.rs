@@ -8,6 +8,8 @@ mod compare;
 mod conditional;
 mod decimal;
 mod define;
+mod digests;
+mod matching;
 mod moment;
 mod numeric;
 mod patterns;
@@ -30,6 +32,8 @@ pub fn all() -> Vec<Arc<ScalarUDF>> {
         numeric::all(),
         strings::all(),
         temporal::all(),
+        matching::all(),
+        digests::all(),
     ]
     .concat()
 }

@@ -10,7 +10,7 @@ use datafusion::common::Result;
 use datafusion::logical_expr::ScalarUDF;
 
 use crate::arithmetic::plus_months;
-use crate::define::{Call, Function, Takes, Texts, Types, Zone, is, user_error, zone_of};
+use crate::define::{Call, Function, Takes, Texts, Types, is, user_error, zone_of};
 use crate::moment::{Moments, from_nanos};
 use crate::patterns::{Pattern, USUAL, read_usual};
 use crate::text;
@@ -416,6 +416,7 @@ fn next(at: NaiveDateTime, unit: &str) -> Option<NaiveDateTime> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::define::Zone;
 
     #[test]
     fn zones_have_gaps_and_overlaps() {
