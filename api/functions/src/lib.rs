@@ -2,13 +2,38 @@
 //!
 //! Every function that an expression of a plan may call is here, under one name that never changes, since compiled plans
 //! refer to it: see [`all`].
+mod arithmetic;
+mod cast;
+mod compare;
+mod conditional;
+mod decimal;
+mod define;
+mod digests;
+mod matching;
+mod moment;
+mod numeric;
+mod patterns;
+mod strings;
+mod temporal;
+mod text;
 pub mod types;
 
 use std::sync::Arc;
 
 use datafusion::logical_expr::ScalarUDF;
 
-/// All functions.
+/// All functions. SQL's `f` is named `f`, or `flink_f` if DataFusion has another one of that name.
 pub fn all() -> Vec<Arc<ScalarUDF>> {
-    Vec::new()
+    [
+        arithmetic::all(),
+        cast::all(),
+        compare::all(),
+        conditional::all(),
+        numeric::all(),
+        strings::all(),
+        temporal::all(),
+        matching::all(),
+        digests::all(),
+    ]
+    .concat()
 }

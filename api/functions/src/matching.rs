@@ -1,0 +1,142 @@
+//! Regular expressions, and SIMILAR TO.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, ListBuilder, StringBuilder};
+use arrow::datatypes::{DataType, Field, Int32Type};
+use datafusion::common::Result;
+use datafusion::logical_expr::ScalarUDF;
+use regex::{NoExpand, Regex};
+
+use crate::define::{Call, Function, Takes, Types, convert, is};
+use crate::types::array_of;
+
+use Takes::{Int, Text};
+
+thread_local! {
+    /// What this thread compiled; `None` is no expression.
+    static COMPILED: RefCell<HashMap<String, Option<Regex>>> = RefCell::default();
+}
+
+/// More than a query's constants; a column of expressions starts over.
+const MOST_COMPILED: usize = 256;
+
+fn with_regex<T>(pattern: &str, of: impl FnOnce(&Regex) -> T) -> Option<T> {
+    COMPILED.with_borrow_mut(|compiled| {
+        if !compiled.contains_key(pattern) {
+            if compiled.len() >= MOST_COMPILED {
+                compiled.clear();
+            }
+            compiled.insert(pattern.to_owned(), Regex::new(pattern).ok());
+        }
+        compiled.get(pattern)?.as_ref().map(of)
+    })
+}
+
+pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
+    const BOTH: &[Takes] = &[Text, Text];
+    let functions = vec![
+        Function::new("regexp", BOTH, is::boolean, |call| {
+            let (texts, patterns) = (call.texts(0)?, call.texts(1)?);
+            call.make_bools(|row| {
+                let (text, pattern) = (texts.get(row)?, patterns.get(row)?);
+                Some(!pattern.is_empty() && with_regex(pattern, |regex| regex.is_match(text)).unwrap_or(false))
+            })
+        })
+        .strict(),
+        Function::new("regexp_extract", &[Text, Text, Int], is::text, |call| {
+            let (texts, patterns) = (call.texts(0)?, call.texts(1)?);
+            let groups = if call.has(2) { Some(call.ints(2)?) } else { None };
+            call.make_texts(|row| {
+                let group = groups.as_ref().map_or(Some(0), |groups| groups.get(row))?;
+                let (text, group) = (texts.get(row)?, usize::try_from(group).ok()?);
+                with_regex(patterns.get(row)?, |regex| Some(regex.captures(text)?.get(group)?.as_str()))?
+            })
+        })
+        .least(2),
+        Function::new("flink_regexp_replace", &[Text, Text, Text], is::text, |call| {
+            let (texts, patterns, news) = (call.texts(0)?, call.texts(1)?, call.texts(2)?);
+            call.make_texts(|row| {
+                let (text, new) = (texts.get(row)?, news.get(row)?);
+                with_regex(patterns.get(row)?, |regex| regex.replace_all(text, NoExpand(new)).into_owned())
+            })
+        }),
+        Function::new("flink_regexp_count", BOTH, is::int, |call| {
+            let (texts, patterns) = (call.texts(0)?, call.texts(1)?);
+            call.make::<Int32Type>(|row| {
+                let text = texts.get(row)?;
+                with_regex(patterns.get(row)?, |regex| regex.find_iter(text).count() as i32)
+            })
+        }),
+        Function::new("regexp_substr", BOTH, is::text, |call| {
+            let (texts, patterns) = (call.texts(0)?, call.texts(1)?);
+            call.make_texts(|row| {
+                let text = texts.get(row)?;
+                with_regex(patterns.get(row)?, |regex| regex.find(text).map(|found| found.as_str()))?
+            })
+        }),
+        Function::new("flink_regexp_instr", BOTH, is::int, |call| {
+            let (texts, patterns) = (call.texts(0)?, call.texts(1)?);
+            call.make::<Int32Type>(|row| {
+                let text = texts.get(row)?;
+                let place = |regex: &Regex| regex.find(text).map_or(0, |at| text[..at.start()].chars().count() as i32 + 1);
+                with_regex(patterns.get(row)?, place)
+            })
+        }),
+        Function::new("regexp_extract_all", &[Text, Text, Int], texts_of, extract_all).least(2),
+        Function::new("similar_to", &[Text, Text, Text], is::boolean, |call| {
+            let (texts, patterns) = (call.texts(0)?, call.texts(1)?);
+            let escapes = if call.has(2) { Some(call.texts(2)?) } else { None };
+            call.make_bools(|row| {
+                let text = texts.get(row)?;
+                let escape = escapes.as_ref().and_then(|escapes| escapes.get(row)).and_then(|escape| escape.chars().next());
+                with_regex(&of_similar(patterns.get(row)?, escape), |regex| regex.is_match(text))
+            })
+        })
+        .least(2),
+    ];
+    functions.into_iter().map(Function::make).collect()
+}
+
+fn texts_of(_: &Types<'_>) -> Option<DataType> {
+    Some(array_of(Field::new("element", DataType::Utf8, true)))
+}
+
+fn extract_all(call: &Call<'_>) -> Result<ArrayRef> {
+    let (texts, patterns) = (call.texts(0)?, call.texts(1)?);
+    let groups = if call.has(2) { Some(call.ints(2)?) } else { None };
+    let mut made = ListBuilder::new(StringBuilder::new());
+    for row in 0..call.rows {
+        let found = (|| {
+            let group = groups.as_ref().map_or(Some(1), |groups| groups.get(row))?;
+            let (text, group) = (texts.get(row)?, usize::try_from(group).ok()?);
+            let all = |regex: &Regex| {
+                let one = |found: regex::Captures<'_>| found.get(group).map(|found| found.as_str().to_owned());
+                (group < regex.captures_len()).then(|| regex.captures_iter(text).map(one).collect::<Vec<_>>())
+            };
+            with_regex(patterns.get(row)?, all)?
+        })();
+        let is_there = found.is_some();
+        found.into_iter().flatten().for_each(|part| made.values().append_option(part));
+        made.append(is_there);
+    }
+    convert(&(Arc::new(made.finish()) as ArrayRef), call.returns)
+}
+
+/// SQL's regular expression as an ordinary one: `%` and `_` are any text and any character.
+fn of_similar(pattern: &str, escape: Option<char>) -> String {
+    let mut made = String::from("(?s)^(?:");
+    let mut chars = pattern.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            _ if Some(c) == escape => made.extend(chars.next().map(|c| regex::escape(&c.to_string()))),
+            '%' => made.push_str(".*"),
+            '_' => made.push('.'),
+            '.' | '^' | '$' | '\\' => made.extend(['\\', c]),
+            _ => made.push(c),
+        }
+    }
+    made + ")$"
+}
