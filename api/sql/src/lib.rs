@@ -8,12 +8,10 @@
 
 pub mod catalog;
 pub mod connect;
-pub mod catalog;
 pub mod logical;
 pub mod parse;
 pub mod plan;
 pub mod results;
 pub mod ship;
-pub mod plan;
-pub mod parse;
+
 pub use flott_sql_functions::types;

@@ -7,6 +7,7 @@ use serde::de;
 
 /// Why bytes are not of a shape. It is a pointer, so that the results of the many small calls travel in registers.
 #[derive(Debug)]
+#[expect(clippy::box_collection, reason = "a pointer is returned faster than a text")]
 pub(super) struct Misfit(Box<String>);
 
 impl Misfit {
