@@ -48,7 +48,7 @@ fn evaluate(call: &Call<'_>, is_try: bool) -> Result<ArrayRef> {
     let Column { array, is_constant } = &call.columns[0];
     let made = cast.kind(array, &kind, call.returns)?;
     if *is_constant && call.rows != 1 {
-        return Ok(datafusion::common::ScalarValue::try_from_array(&made, 0)?.to_array_of_size(call.rows)?);
+        return datafusion::common::ScalarValue::try_from_array(&made, 0)?.to_array_of_size(call.rows);
     }
     Ok(made)
 }
@@ -297,7 +297,7 @@ impl Cast {
                 at
             })
         };
-        Ok(from_nanos(from.len(), to, at)?)
+        from_nanos(from.len(), to, at)
     }
 
     /// As a text.

@@ -20,6 +20,7 @@ use crate::types::name_of;
 
 /// What a parameter takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "functions of dates and collections take what others do not")]
 pub(crate) enum Takes {
     Text,
     Bytes,
@@ -89,6 +90,7 @@ impl Takes {
 pub(crate) struct Types<'a> {
     pub(crate) types: Vec<DataType>,
     pub(crate) constants: &'a [Option<&'a ScalarValue>],
+    #[allow(dead_code, reason = "functions of collections look at names and nulls")]
     pub(crate) fields: &'a [FieldRef],
 }
 
@@ -381,10 +383,11 @@ impl Call<'_> {
         if !column.is_constant || self.rows == column.array.len() {
             return Ok(Arc::clone(&column.array));
         }
-        Ok(ScalarValue::try_from_array(&column.array, 0)?.to_array_of_size(self.rows)?)
+        ScalarValue::try_from_array(&column.array, 0)?.to_array_of_size(self.rows)
     }
 
     /// An argument in another type, with a value for each row.
+    #[allow(dead_code, reason = "functions of collections bring elements to one type")]
     pub(crate) fn array_as(&self, at: usize, to: &DataType) -> Result<ArrayRef> {
         convert(&self.array(at)?, to)
     }

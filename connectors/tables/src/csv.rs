@@ -264,7 +264,7 @@ impl Decoder<Chunk> for CsvDecoder {
             let line = record[..bytes].trim_ascii_end();
             let is_blank = line.is_empty() && self.places.len() != 1;
             let is_comment = self.options.allow_comments && line.starts_with(b"#");
-            if !is_blank && !is_comment && !(line.is_empty() && bytes == 0) {
+            if !(is_blank || is_comment || bytes == 0) {
                 match self.push(record) {
                     Ok(()) => {}
                     Err(_) if self.options.ignore_parse_errors => {}

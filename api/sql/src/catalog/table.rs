@@ -40,6 +40,7 @@ pub struct Column {
 
 /// Where the values of a column come from.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "a table has few columns")]
 pub enum ColumnKind {
     /// From the rows.
     Physical,

@@ -148,6 +148,7 @@ pub struct ColumnDefinition {
 
 /// Where the values of a column come from.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "a table has few columns")]
 pub enum ColumnDefinitionKind {
     /// From the rows: `a INT`.
     Physical(SqlType),

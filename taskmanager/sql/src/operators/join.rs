@@ -183,10 +183,10 @@ impl Join {
         let joins: Vec<bool> = (0..chunk.len()).map(|row| !has_null(row)).collect();
         let matches = self.matches(side, &encoded, &keys, &joins)?;
         let mut matches = matches.iter();
-        for row in 0..chunk.len() {
+        for (row, joins) in joins.into_iter().enumerate() {
             self.key.set(keys.rows.get(row));
             let is_addition = chunk.kind(row).is_addition();
-            let partners = match joins[row] {
+            let partners = match joins {
                 true => self.meet(side, keys.hashes[row], encoded.get(row), is_addition, &mut matches),
                 false => 0,
             };
@@ -305,11 +305,8 @@ impl Join {
     fn put_out_alone(&mut self, side: usize, row: &[u8], is_addition: bool, partners: u32) {
         let kind = if is_addition { RowKind::Insert } else { RowKind::Delete };
         match self.kind {
-            JoinKind::Semi | JoinKind::Anti => {
-                if side == 0 && (partners > 0) == (self.kind == JoinKind::Semi) {
-                    self.pairs.add(row, &[], kind);
-                }
-            }
+            JoinKind::Semi if side == 0 && partners > 0 => self.pairs.add(row, &[], kind),
+            JoinKind::Anti if side == 0 && partners == 0 => self.pairs.add(row, &[], kind),
             _ if partners == 0 && self.is_outer(side) => {
                 let null_row = std::mem::take(&mut self.sides[1 - side].null_row);
                 let (left, right) = if side == 0 { (row, &null_row[..]) } else { (&null_row[..], row) };
@@ -459,11 +456,9 @@ impl Join {
         let matches = self.matches(0, &encoded, &keys, &joins)?;
         let mut matches = matches.iter();
         let has_condition = self.condition.is_some();
-        for row in 0..chunk.len() {
+        for (row, joins) in joins.into_iter().enumerate() {
             self.key.set(keys.rows.get(row));
-            if joins[row]
-                && let Some(others) = self.sides[1].table.get_mut(keys.hashes[row], &self.key, &())
-            {
+            if joins && let Some(others) = self.sides[1].table.get_mut(keys.hashes[row], &self.key, &()) {
                 for other in others {
                     if !has_condition || matches.next().copied().unwrap_or(false) {
                         other.degree += 1;

@@ -36,7 +36,7 @@ impl RowEncoder {
     pub fn encode(&self, columns: &[ArrayRef], rows: usize, into: &mut EncodedRows) -> Result<()> {
         into.data.clear();
         into.ends.clear();
-        let writers: Vec<Writer<'_>> = columns.iter().map(|column| Writer::new(column)).collect::<Result<_>>()?;
+        let writers: Vec<Writer<'_>> = columns.iter().map(Writer::new).collect::<Result<_>>()?;
         debug_assert!(columns.iter().zip(&self.types).all(|(column, data_type)| column.data_type() == data_type));
         for row in 0..rows {
             for writer in &writers {

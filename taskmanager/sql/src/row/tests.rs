@@ -6,7 +6,10 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn columns(rows: &[(Option<i64>, Option<String>, Option<f64>, Option<Vec<Option<i32>>>, bool)]) -> Vec<ArrayRef> {
+/// A number, a text, a float, a list, and whether the row in the row is there.
+type Row = (Option<i64>, Option<String>, Option<f64>, Option<Vec<Option<i32>>>, bool);
+
+fn columns(rows: &[Row]) -> Vec<ArrayRef> {
     let lists = rows.iter().map(|row| row.3.clone());
     let fields: Fields = vec![Field::new("a", DataType::Utf8, true), Field::new("b", DataType::Int32, true)].into();
     let inner: Vec<ArrayRef> = vec![
