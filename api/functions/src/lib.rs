@@ -4,6 +4,7 @@
 //! refer to it: see [`all`].
 mod arithmetic;
 mod cast;
+mod collections;
 mod compare;
 mod conditional;
 mod decimal;
@@ -34,6 +35,7 @@ pub fn all() -> Vec<Arc<ScalarUDF>> {
         temporal::all(),
         matching::all(),
         digests::all(),
+        collections::all(),
     ]
     .concat()
 }
