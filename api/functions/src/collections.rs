@@ -4,9 +4,7 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, ListArray, MapArray, StructArray, UInt64Array, new_null_array,
-};
+use arrow::array::{Array, ArrayRef, AsArray, ListArray, MapArray, StructArray, UInt64Array, new_null_array};
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute::{concat, take};
 use arrow::datatypes::{DataType, Field, Fields, Int32Type};
@@ -23,18 +21,34 @@ use Takes::{Any, Array as List, Bool, Int, Map, Text};
 
 pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     let functions = vec![
-        Function::new("flink_array", &[Any], |of| Some(array_of(Field::new("element", common_type(&of.types)?, of.fields.iter().any(|field| field.is_nullable())))), array)
-            .variadic()
-            .never_null(),
+        Function::new(
+            "flink_array",
+            &[Any],
+            |of| {
+                Some(array_of(Field::new(
+                    "element",
+                    common_type(&of.types)?,
+                    of.fields.iter().any(|field| field.is_nullable()),
+                )))
+            },
+            array,
+        )
+        .variadic()
+        .never_null(),
         Function::new("flink_map", &[Any], map_type, map).least(2).variadic().never_null(),
         Function::new("flink_row", &[Any], row_type, row).variadic().never_null(),
         Function::new("flink_get_field", &[Any, Text], field_type, get_field),
         Function::new("flink_item", &[Any, Any], item_type, item),
-        Function::new("flink_cardinality", &[Any], |of| matches!(of.types[0], DataType::List(_) | DataType::Map(..)).then_some(DataType::Int32), |call| {
-            let lengths = offsets(&call.array(0)?)?;
-            let of = call.array(0)?;
-            call.make::<Int32Type>(|row| of.is_valid(row).then(|| (lengths[row + 1] - lengths[row]) as i32))
-        })
+        Function::new(
+            "flink_cardinality",
+            &[Any],
+            |of| matches!(of.types[0], DataType::List(_) | DataType::Map(..)).then_some(DataType::Int32),
+            |call| {
+                let lengths = offsets(&call.array(0)?)?;
+                let of = call.array(0)?;
+                call.make::<Int32Type>(|row| of.is_valid(row).then(|| (lengths[row + 1] - lengths[row]) as i32))
+            },
+        )
         .strict(),
         Function::new("element", &[List], element_type, |call| {
             one(call, |range, _| match range.len() {
@@ -51,29 +65,42 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
             let found = position(call)?;
             call.make::<Int32Type>(|row| found(row).filter(|_| call.columns[1].array.null_count() == 0))
         }),
-        Function::new("flink_array_distinct", &[List], is::first, |call| pick(call, &[0], |_, keys, sides| {
-            let mut seen = HashSet::new();
-            sides[0].clone().filter(|at| seen.insert(keys.get(0, *at))).collect()
-        })),
-        Function::new("flink_array_reverse", &[List], is::first, |call| pick(call, &[0], |_, _, sides| sides[0].clone().rev().collect())),
+        Function::new("flink_array_distinct", &[List], is::first, |call| {
+            pick(call, &[0], |_, keys, sides| {
+                let mut seen = HashSet::new();
+                sides[0].clone().filter(|at| seen.insert(keys.get(0, *at))).collect()
+            })
+        }),
+        Function::new("flink_array_reverse", &[List], is::first, |call| {
+            pick(call, &[0], |_, _, sides| sides[0].clone().rev().collect())
+        }),
         Function::new("flink_array_concat", &[List], common, |call| {
             let all: Vec<_> = (0..call.columns.len()).collect();
             pick(call, &all, |_, _, sides| sides.iter().cloned().flatten().collect())
         })
         .variadic(),
-        Function::new("flink_array_union", &[List, List], common, |call| pick(call, &[0, 1], |_, keys, sides| {
-            let mut seen = HashSet::new();
-            sides.iter().cloned().flatten().filter(|at| seen.insert(keys.get(0, *at))).collect()
-        })),
-        Function::new("flink_array_intersect", &[List, List], common, |call| pick(call, &[0, 1], |_, keys, sides| {
-            let other: HashSet<_> = sides[1].clone().map(|at| keys.get(0, at)).collect();
-            let mut seen = HashSet::new();
-            sides[0].clone().filter(|at| other.contains(&keys.get(0, *at)) && seen.insert(keys.get(0, *at))).collect()
-        })),
-        Function::new("flink_array_except", &[List, List], common, |call| pick(call, &[0, 1], |_, keys, sides| {
-            let mut seen: HashSet<_> = sides[1].clone().map(|at| keys.get(0, at)).collect();
-            sides[0].clone().filter(|at| seen.insert(keys.get(0, *at))).collect()
-        })),
+        Function::new("flink_array_union", &[List, List], common, |call| {
+            pick(call, &[0, 1], |_, keys, sides| {
+                let mut seen = HashSet::new();
+                sides.iter().cloned().flatten().filter(|at| seen.insert(keys.get(0, *at))).collect()
+            })
+        }),
+        Function::new("flink_array_intersect", &[List, List], common, |call| {
+            pick(call, &[0, 1], |_, keys, sides| {
+                let other: HashSet<_> = sides[1].clone().map(|at| keys.get(0, at)).collect();
+                let mut seen = HashSet::new();
+                sides[0]
+                    .clone()
+                    .filter(|at| other.contains(&keys.get(0, *at)) && seen.insert(keys.get(0, *at)))
+                    .collect()
+            })
+        }),
+        Function::new("flink_array_except", &[List, List], common, |call| {
+            pick(call, &[0, 1], |_, keys, sides| {
+                let mut seen: HashSet<_> = sides[1].clone().map(|at| keys.get(0, at)).collect();
+                sides[0].clone().filter(|at| seen.insert(keys.get(0, *at))).collect()
+            })
+        }),
         Function::new("flink_array_slice", &[List, Int, Int], is::first, |call| {
             let starts = call.ints(1)?;
             let ends = if call.has(2) { Some(call.ints(2)?) } else { None };
@@ -97,8 +124,20 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
                 let mut all: Vec<_> = sides[0].clone().collect();
                 all.sort_by(|a, b| match (elements.is_null(*a), elements.is_null(*b)) {
                     (true, true) => Ordering::Equal,
-                    (true, false) => if is_first { Ordering::Less } else { Ordering::Greater },
-                    (false, true) => if is_first { Ordering::Greater } else { Ordering::Less },
+                    (true, false) => {
+                        if is_first {
+                            Ordering::Less
+                        } else {
+                            Ordering::Greater
+                        }
+                    }
+                    (false, true) => {
+                        if is_first {
+                            Ordering::Greater
+                        } else {
+                            Ordering::Less
+                        }
+                    }
                     _ if is_ascending => keys.get(0, *a).cmp(&keys.get(0, *b)),
                     _ => keys.get(0, *b).cmp(&keys.get(0, *a)),
                 });
@@ -126,12 +165,27 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
             })
         })
         .least(2),
-        Function::new("flink_map_keys", &[Map], |of| part_type(of, 0), |call| map_part(call, |map| Arc::clone(map.keys()))),
-        Function::new("flink_map_values", &[Map], |of| part_type(of, 1), |call| map_part(call, |map| Arc::clone(map.values()))),
-        Function::new("flink_map_entries", &[Map], |of| match &of.types[0] {
-            DataType::Map(entries, _) => Some(array_of(Field::new("element", entries.data_type().clone(), false))),
-            _ => None,
-        }, |call| map_part(call, |map| Arc::new(map.entries().clone()))),
+        Function::new(
+            "flink_map_keys",
+            &[Map],
+            |of| part_type(of, 0),
+            |call| map_part(call, |map| Arc::clone(map.keys())),
+        ),
+        Function::new(
+            "flink_map_values",
+            &[Map],
+            |of| part_type(of, 1),
+            |call| map_part(call, |map| Arc::clone(map.values())),
+        ),
+        Function::new(
+            "flink_map_entries",
+            &[Map],
+            |of| match &of.types[0] {
+                DataType::Map(entries, _) => Some(array_of(Field::new("element", entries.data_type().clone(), false))),
+                _ => None,
+            },
+            |call| map_part(call, |map| Arc::new(map.entries().clone())),
+        ),
     ];
     functions.into_iter().map(Function::make).collect()
 }
@@ -171,20 +225,19 @@ fn offsets(of: &ArrayRef) -> Result<Vec<usize>> {
 }
 
 /// Arrays of elements of those given, by their place in all of them; NULL if one of the arrays is.
-fn pick(
-    call: &Call<'_>,
-    of: &[usize],
-    choose: impl Fn(usize, &Keys, &[Range]) -> Vec<usize>,
-) -> Result<ArrayRef> {
+fn pick(call: &Call<'_>, of: &[usize], choose: impl Fn(usize, &Keys, &[Range]) -> Vec<usize>) -> Result<ArrayRef> {
     let field = element(call.returns).ok_or_else(|| DataFusionError::Internal("no array".to_owned()))?;
     let cast = Cast { zone: call.zone, is_try: true };
     let lists = of.iter().map(|at| call.array(*at)).collect::<Result<Vec<_>>>()?;
-    let sources = lists.iter().map(|list| cast.cast(&elements(list)?, field.data_type())).collect::<Result<Vec<_>>>()?;
-    let starts: Vec<usize> = sources.iter().scan(0, |start, source| Some(std::mem::replace(start, *start + source.len()))).collect();
+    let sources =
+        lists.iter().map(|list| cast.cast(&elements(list)?, field.data_type())).collect::<Result<Vec<_>>>()?;
+    let starts: Vec<usize> =
+        sources.iter().scan(0, |start, source| Some(std::mem::replace(start, *start + source.len()))).collect();
     let places = lists.iter().map(offsets).collect::<Result<Vec<_>>>()?;
     let all = concat(&sources.iter().map(|source| source.as_ref()).collect::<Vec<_>>())?;
     let keys = Keys::new(&[Arc::clone(&all)])?;
-    let (mut picked, mut lengths, mut valid) = (Vec::new(), Vec::with_capacity(call.rows), Vec::with_capacity(call.rows));
+    let (mut picked, mut lengths, mut valid) =
+        (Vec::new(), Vec::with_capacity(call.rows), Vec::with_capacity(call.rows));
     for row in 0..call.rows {
         let is_valid = lists.iter().all(|list| list.is_valid(row));
         let before = picked.len();
@@ -197,7 +250,12 @@ fn pick(
         valid.push(is_valid);
     }
     let values = take(&all, &UInt64Array::from(picked), None)?;
-    let made = ListArray::try_new(Arc::clone(field), OffsetBuffer::from_lengths(lengths), values, Some(NullBuffer::from(valid)))?;
+    let made = ListArray::try_new(
+        Arc::clone(field),
+        OffsetBuffer::from_lengths(lengths),
+        values,
+        Some(NullBuffer::from(valid)),
+    )?;
     Ok(Arc::new(made))
 }
 
@@ -216,7 +274,8 @@ fn one(call: &Call<'_>, choose: impl Fn(Range, usize) -> Result<Option<usize>>) 
 fn best(call: &Call<'_>, wanted: Ordering) -> Result<ArrayRef> {
     let all = elements(&call.array(0)?)?;
     let keys = Keys::new(&[Arc::clone(&all)])?;
-    let better = |found: usize, next: usize| if keys.get(0, next).cmp(&keys.get(0, found)) == wanted { next } else { found };
+    let better =
+        |found: usize, next: usize| if keys.get(0, next).cmp(&keys.get(0, found)) == wanted { next } else { found };
     one(call, |range, _| Ok(range.filter(|at| all.is_valid(*at)).reduce(better)))
 }
 
@@ -314,7 +373,9 @@ fn item_type(of: &Types<'_>) -> Option<DataType> {
     match &of.types[0] {
         DataType::List(element) => Int.accepts(&of.types[1]).then(|| element.data_type().clone()),
         DataType::Map(entries, _) => match entries.data_type() {
-            DataType::Struct(pair) => common_type([pair[0].data_type(), &of.types[1]]).map(|_| pair[1].data_type().clone()),
+            DataType::Struct(pair) => {
+                common_type([pair[0].data_type(), &of.types[1]]).map(|_| pair[1].data_type().clone())
+            }
             _ => None,
         },
         _ => None,
@@ -326,7 +387,8 @@ fn item(call: &Call<'_>) -> Result<ArrayRef> {
     if let DataType::List(_) = collection.data_type() {
         let places = call.ints(1)?;
         return one(call, |range, row| {
-            let at = places.get(row).and_then(|at| usize::try_from(at).ok()).filter(|at| (1..=range.len()).contains(at));
+            let at =
+                places.get(row).and_then(|at| usize::try_from(at).ok()).filter(|at| (1..=range.len()).contains(at));
             Ok(at.map(|at| range.start + at - 1))
         });
     }

@@ -80,14 +80,21 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
         .least(2),
         Function::new("flink_url_encode", &[Text], is::text, |call| {
             let texts = call.texts(0)?;
-            call.make_texts(|row| texts.get(row).map(|text| url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>()))
+            call.make_texts(|row| {
+                texts.get(row).map(|text| url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>())
+            })
         }),
         Function::new("flink_url_decode", &[Text], is::text, |call| {
             let texts = call.texts(0)?;
             call.make_texts(|row| {
                 // As one value of a query: what separates values in it is text here.
                 let text = texts.get(row)?.replace('&', "%26").replace('=', "%3D");
-                Some(url::form_urlencoded::parse(text.as_bytes()).next().map(|(key, _)| key.into_owned()).unwrap_or_default())
+                Some(
+                    url::form_urlencoded::parse(text.as_bytes())
+                        .next()
+                        .map(|(key, _)| key.into_owned())
+                        .unwrap_or_default(),
+                )
             })
         }),
     ];

@@ -10,6 +10,7 @@ mod conditional;
 mod decimal;
 mod define;
 mod digests;
+mod json;
 mod matching;
 mod moment;
 mod numeric;
@@ -36,6 +37,7 @@ pub fn all() -> Vec<Arc<ScalarUDF>> {
         matching::all(),
         digests::all(),
         collections::all(),
+        json::all(),
     ]
     .concat()
 }

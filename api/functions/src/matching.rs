@@ -81,7 +81,8 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
             let (texts, patterns) = (call.texts(0)?, call.texts(1)?);
             call.make::<Int32Type>(|row| {
                 let text = texts.get(row)?;
-                let place = |regex: &Regex| regex.find(text).map_or(0, |at| text[..at.start()].chars().count() as i32 + 1);
+                let place =
+                    |regex: &Regex| regex.find(text).map_or(0, |at| text[..at.start()].chars().count() as i32 + 1);
                 with_regex(patterns.get(row)?, place)
             })
         }),
@@ -91,7 +92,8 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
             let escapes = if call.has(2) { Some(call.texts(2)?) } else { None };
             call.make_bools(|row| {
                 let text = texts.get(row)?;
-                let escape = escapes.as_ref().and_then(|escapes| escapes.get(row)).and_then(|escape| escape.chars().next());
+                let escape =
+                    escapes.as_ref().and_then(|escapes| escapes.get(row)).and_then(|escape| escape.chars().next());
                 with_regex(&of_similar(patterns.get(row)?, escape), |regex| regex.is_match(text))
             })
         })

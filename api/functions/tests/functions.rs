@@ -9,8 +9,8 @@ use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, BinaryOperator, CastKind, CeilFloorKind, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Subscript,
-    TrimWhereField, UnaryOperator, Value,
+    AccessExpr, BinaryOperator, CastKind, CeilFloorKind, Expr, FunctionArg, FunctionArgExpr, FunctionArguments,
+    Subscript, TrimWhereField, UnaryOperator, Value,
 };
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -36,7 +36,8 @@ impl Evaluator {
         let field = |value: &ScalarValue| Arc::new(Field::new("", value.data_type(), value.is_null()));
         let fields: Vec<_> = arguments.iter().map(field).collect();
         let shown = |error: datafusion::common::DataFusionError| error.to_string();
-        let fields = if fields.is_empty() { fields } else { fields_with_udf(&fields, function.as_ref()).map_err(shown)? };
+        let fields =
+            if fields.is_empty() { fields } else { fields_with_udf(&fields, function.as_ref()).map_err(shown)? };
         let arguments = arguments.iter().zip(&fields).map(|(value, field)| value.cast_to(field.data_type()));
         let arguments = arguments.collect::<Result<Vec<_>, _>>().map_err(shown)?;
         let constants: Vec<_> = arguments.iter().map(Some).collect();
@@ -109,7 +110,9 @@ impl Evaluator {
             Expr::TypedString(typed) => {
                 let value = typed.value.value.clone().into_string().ok_or("no text")?;
                 let of = match typed.data_type.to_string().as_str() {
-                    "TIMESTAMP" => format!("TIMESTAMP({})", value.split_once('.').map_or(0, |(_, fraction)| fraction.len())),
+                    "TIMESTAMP" => {
+                        format!("TIMESTAMP({})", value.split_once('.').map_or(0, |(_, fraction)| fraction.len()))
+                    }
                     other => other.to_owned(),
                 };
                 self.call("cast", vec![text(&value), text(&of)])
@@ -118,7 +121,8 @@ impl Evaluator {
                 let shown = self.value(&interval.value)?.to_string();
                 let (sign, shown) = shown.strip_prefix('-').map_or((1, shown.as_str()), |rest| (-1, rest));
                 let leading = interval.leading_field.as_ref().map(ToString::to_string).unwrap_or_default();
-                let numbers = shown.split(['-', ' ', ':']).map(|part| part.parse::<i64>().map_err(|error| error.to_string()));
+                let numbers =
+                    shown.split(['-', ' ', ':']).map(|part| part.parse::<i64>().map_err(|error| error.to_string()));
                 let numbers = numbers.collect::<Result<Vec<_>, _>>()?;
                 let units = ["YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND"];
                 let sizes = [12, 1, 86_400_000, 3_600_000, 60_000, 1000];
@@ -129,7 +133,9 @@ impl Evaluator {
                     _ => ScalarValue::DurationMillisecond(Some(sign * sum)),
                 })
             }
-            Expr::Extract { field, expr, .. } => self.call("extract", vec![text(&field.to_string()), self.value(expr)?]),
+            Expr::Extract { field, expr, .. } => {
+                self.call("extract", vec![text(&field.to_string()), self.value(expr)?])
+            }
             Expr::Ceil { expr, field } => self.rounded("ceil", expr, field),
             Expr::Floor { expr, field } => self.rounded("floor", expr, field),
             Expr::Position { expr, r#in } => self.call("position", self.all([expr.as_ref(), r#in.as_ref()])?),
@@ -221,14 +227,18 @@ fn expressions_give_what_flink_gives() {
     let evaluator = Evaluator::new();
     let (mut wrong, mut unread, mut right) = (Vec::new(), Vec::new(), 0);
     for line in include_str!("functions.tsv").lines() {
-        let [text, of, expected] = line.split('\t').collect::<Vec<_>>()[..] else { panic!("not three columns: {line}") };
+        let [text, of, expected] = line.split('\t').collect::<Vec<_>>()[..] else {
+            panic!("not three columns: {line}")
+        };
         let parsed = Parser::new(&GenericDialect).try_with_sql(text).and_then(|mut parser| parser.parse_expr());
         let found = parsed.map_err(|error| format!("cannot read: {error}")).and_then(|expr| evaluator.value(&expr));
         let (of_found, shown) = match found {
             Ok(value) => {
                 let shown = evaluator.call("cast", vec![value.clone(), ScalarValue::from("STRING")]);
                 let shown = match shown {
-                    Ok(ScalarValue::Utf8(Some(shown))) => shown.replace('\\', "\\\\").replace('\n', "\\n").replace('\t', "\\t"),
+                    Ok(ScalarValue::Utf8(Some(shown))) => {
+                        shown.replace('\\', "\\\\").replace('\n', "\\n").replace('\t', "\\t")
+                    }
                     other => other.map_or_else(|error| error, |_| "NULL".to_owned()),
                 };
                 (name_of(&value.data_type()), shown)
