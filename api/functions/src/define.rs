@@ -20,7 +20,6 @@ use crate::types::name_of;
 
 /// What a parameter takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(dead_code, reason = "functions of dates and collections take what others do not")]
 pub(crate) enum Takes {
     Text,
     Bytes,
@@ -29,7 +28,6 @@ pub(crate) enum Takes {
     Int,
     Number,
     Bool,
-    Date,
     /// A date, a time or a timestamp.
     Temporal,
     Array,
@@ -47,7 +45,6 @@ impl Takes {
             Self::Int => matches!(of, DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64),
             Self::Number => is_numeric(of),
             Self::Bool => *of == DataType::Boolean,
-            Self::Date => *of == DataType::Date32,
             Self::Temporal => is_temporal(of) || is_interval(of),
             Self::Array => matches!(of, DataType::List(_)),
             Self::Map => matches!(of, DataType::Map(..)),
@@ -63,7 +60,6 @@ impl Takes {
             Self::Int => DataType::Int32,
             Self::Number => DataType::Float64,
             Self::Bool => DataType::Boolean,
-            Self::Date => DataType::Date32,
             Self::Temporal => DataType::Timestamp(TimeUnit::Millisecond, None),
             Self::Array | Self::Map | Self::Any => DataType::Null,
         }
@@ -77,7 +73,6 @@ impl Takes {
             Self::Int => "an integer",
             Self::Number => "a number",
             Self::Bool => "BOOLEAN",
-            Self::Date => "DATE",
             Self::Temporal => "a date or time",
             Self::Array => "ARRAY",
             Self::Map => "MAP",
@@ -90,7 +85,6 @@ impl Takes {
 pub(crate) struct Types<'a> {
     pub(crate) types: Vec<DataType>,
     pub(crate) constants: &'a [Option<&'a ScalarValue>],
-    #[allow(dead_code, reason = "functions of collections look at names and nulls")]
     pub(crate) fields: &'a [FieldRef],
 }
 
@@ -383,13 +377,7 @@ impl Call<'_> {
         if !column.is_constant || self.rows == column.array.len() {
             return Ok(Arc::clone(&column.array));
         }
-        ScalarValue::try_from_array(&column.array, 0)?.to_array_of_size(self.rows)
-    }
-
-    /// An argument in another type, with a value for each row.
-    #[allow(dead_code, reason = "functions of collections bring elements to one type")]
-    pub(crate) fn array_as(&self, at: usize, to: &DataType) -> Result<ArrayRef> {
-        convert(&self.array(at)?, to)
+        Ok(ScalarValue::try_from_array(&column.array, 0)?.to_array_of_size(self.rows)?)
     }
 
     fn values<A: Array + Clone + 'static>(&self, at: usize, to: &DataType) -> Result<Values<A>> {

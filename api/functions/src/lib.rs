@@ -4,11 +4,13 @@
 //! refer to it: see [`all`].
 mod arithmetic;
 mod cast;
+mod collections;
 mod compare;
 mod conditional;
 mod decimal;
 mod define;
 mod digests;
+mod json;
 mod matching;
 mod moment;
 mod numeric;
@@ -34,6 +36,8 @@ pub fn all() -> Vec<Arc<ScalarUDF>> {
         temporal::all(),
         matching::all(),
         digests::all(),
+        collections::all(),
+        json::all(),
     ]
     .concat()
 }

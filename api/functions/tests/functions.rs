@@ -1,4 +1,5 @@
 //! Expressions, their types and what Flink 2.3 prints for them (functions.tsv), through the functions themselves.
+//! Lines behind `# ` are where the results differ on purpose, or where the planner makes other calls of the expression.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -226,7 +227,7 @@ fn plain(name: &str) -> String {
 fn expressions_give_what_flink_gives() {
     let evaluator = Evaluator::new();
     let (mut wrong, mut unread, mut right) = (Vec::new(), Vec::new(), 0);
-    for line in include_str!("functions.tsv").lines() {
+    for line in include_str!("functions.tsv").lines().filter(|line| !line.starts_with("# ")) {
         let [text, of, expected] = line.split('\t').collect::<Vec<_>>()[..] else {
             panic!("not three columns: {line}")
         };
