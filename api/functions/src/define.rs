@@ -377,7 +377,7 @@ impl Call<'_> {
         if !column.is_constant || self.rows == column.array.len() {
             return Ok(Arc::clone(&column.array));
         }
-        Ok(ScalarValue::try_from_array(&column.array, 0)?.to_array_of_size(self.rows)?)
+        ScalarValue::try_from_array(&column.array, 0)?.to_array_of_size(self.rows)
     }
 
     fn values<A: Array + Clone + 'static>(&self, at: usize, to: &DataType) -> Result<Values<A>> {

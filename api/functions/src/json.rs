@@ -211,7 +211,7 @@ fn value_of(of: &ArrayRef, row: usize, cast: Cast) -> Result<Value> {
 }
 
 fn json_object(call: &Call<'_>) -> Result<ArrayRef> {
-    if call.columns.len() % 2 == 0 {
+    if call.columns.len().is_multiple_of(2) {
         return Err(user_error("JSON_OBJECT needs a value for each key"));
     }
     let cast = Cast { zone: call.zone, is_try: true };

@@ -10,8 +10,8 @@ use datafusion::config::ConfigOptions;
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, BinaryOperator, CastKind, CeilFloorKind, Expr, FunctionArg, FunctionArgExpr, FunctionArguments,
-    Subscript, TrimWhereField, UnaryOperator, Value,
+    AccessExpr, BinaryOperator, CastKind, CeilFloorKind, DateTimeField, Expr, FunctionArg, FunctionArgExpr,
+    FunctionArguments, Subscript, TrimWhereField, UnaryOperator, Value,
 };
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -77,7 +77,7 @@ impl Evaluator {
     fn rounded(&self, name: &str, expr: &Expr, to: &CeilFloorKind) -> Found {
         let value = self.value(expr)?;
         match to {
-            CeilFloorKind::DateTimeField(unit) if unit.to_string() != "" => {
+            CeilFloorKind::DateTimeField(unit) if *unit != DateTimeField::NoDateTime => {
                 self.call(name, vec![value, ScalarValue::from(unit.to_string().as_str())])
             }
             _ => self.call(name, vec![value]),
@@ -220,6 +220,7 @@ fn plain(name: &str) -> String {
             made.replace_range(start..end, if kind.contains("CHAR") { "STRING" } else { "BYTES" });
         }
     }
+    let made = made.replace("TIME(3)", "TIME(0)");
     made.replace("INTERVAL YEAR TO MONTH", "INTERVAL MONTH").replace("INTERVAL DAY TO SECOND(3)", "INTERVAL SECOND(3)")
 }
 
