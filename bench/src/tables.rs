@@ -12,8 +12,8 @@ use flott_core::key_group::{KeyGroup, group_of, range_of};
 use flott_core::{Error, Result};
 use flott_state::{Checkpointed, Freeze, KeyedTable, SnapshotMode, SnapshotReader, SnapshotWriter, columns};
 use parquet::arrow::ArrowWriter;
-use parquet::basic::Compression;
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::basic::{Compression, Encoding};
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::ColumnPath;
 use serde::{Deserialize, Serialize};
 
@@ -181,15 +181,21 @@ fn by_hand(table: &Table) -> Result<Vec<u8>> {
 
 /// The settings of a savepoint's tables.
 fn properties() -> WriterProperties {
-    WriterProperties::builder()
+    let field = |name: &str| ColumnPath::from(vec!["value".to_owned(), name.to_owned()]);
+    let properties = WriterProperties::builder()
+        .set_column_encoding(field("name"), Encoding::DELTA_LENGTH_BYTE_ARRAY)
         .set_compression(Compression::LZ4_RAW)
         .set_dictionary_enabled(false)
         .set_statistics_enabled(EnabledStatistics::None)
         .set_column_dictionary_enabled(ColumnPath::from("key_group"), true)
         .set_column_statistics_enabled(ColumnPath::from("key_group"), EnabledStatistics::Chunk)
         .set_max_row_group_row_count(Some(1 << 20))
-        .set_max_row_group_bytes(Some(64 << 20))
-        .build()
+        .set_max_row_group_bytes(Some(64 << 20));
+    let numbers = [ColumnPath::from("key"), field("count"), field("sum"), field("last")];
+    let delta = |properties: WriterPropertiesBuilder, number| {
+        properties.set_column_encoding(number, Encoding::DELTA_BINARY_PACKED)
+    };
+    numbers.into_iter().fold(properties, delta).build()
 }
 
 /// Refuses a comparison with a peer that writes another kind of file.

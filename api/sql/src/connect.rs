@@ -18,47 +18,23 @@ use flott_sql_runtime::program::Connectors;
 use flott_sql_runtime::spec::{LookupJoinSpec, SinkSpec, SourceSpec};
 use flott_tables::options::Options;
 
+use crate::plan::{COLLECT, Changelog};
 use crate::results::ResultSink;
 
 mod blackhole;
 mod filesystem;
 mod print;
 
-/// The connector of a SELECT's result.
-pub const RESULT: &str = "__result";
-
 /// The names of connectors, for messages.
 const NAMES: [&str; 3] = ["filesystem", "print", "blackhole"];
-
-/// What the changes of a table are that a source reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SourceChanges {
-    /// New rows only.
-    InsertOnly,
-    /// Rows by their key, without what they were before.
-    Upsert,
-    /// Everything.
-    All,
-}
 
 /// What planning needs to know of a table that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceDescription {
     /// What its changes are.
-    pub changes: SourceChanges,
+    pub changelog: Changelog,
     /// Whether it ends.
     pub boundedness: Boundedness,
-}
-
-/// What changes a sink takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SinkChanges {
-    /// New rows only.
-    InsertOnly,
-    /// All but what rows were before an update.
-    Upsert,
-    /// Everything.
-    All,
 }
 
 /// What a table is that is read; checks its options.
@@ -66,7 +42,7 @@ pub fn describe_source(spec: &SourceSpec) -> Result<SourceDescription> {
     match connector(&spec.table, &spec.options)? {
         "filesystem" => {
             filesystem::source(spec)?;
-            Ok(SourceDescription { changes: SourceChanges::InsertOnly, boundedness: Boundedness::Bounded })
+            Ok(SourceDescription { changelog: Changelog::InsertOnly, boundedness: Boundedness::Bounded })
         }
         name @ ("print" | "blackhole") => {
             Err(Error::input(format!("table '{}' cannot be read: the connector '{name}' only writes", spec.table)))
@@ -76,12 +52,12 @@ pub fn describe_source(spec: &SourceSpec) -> Result<SourceDescription> {
 }
 
 /// What a table takes that is written; checks its options.
-pub fn check_sink(spec: &SinkSpec) -> Result<SinkChanges> {
+pub fn check_sink(spec: &SinkSpec) -> Result<Changelog> {
     match connector(&spec.table, &spec.options)? {
-        "filesystem" => filesystem::sink(spec).map(|_| SinkChanges::InsertOnly),
-        "print" => print::Print::new(spec).map(|_| SinkChanges::All),
-        "blackhole" => blackhole::Blackhole::new(spec).map(|_| SinkChanges::All),
-        RESULT => Ok(SinkChanges::All),
+        "filesystem" => filesystem::sink(spec).map(|_| Changelog::InsertOnly),
+        "print" => print::Print::new(spec).map(|_| Changelog::All),
+        "blackhole" => blackhole::Blackhole::new(spec).map(|_| Changelog::All),
+        COLLECT => Ok(Changelog::All),
         name => Err(unknown(&spec.table, name)),
     }
 }
@@ -125,7 +101,7 @@ impl Connectors for TableConnectors {
             "filesystem" => tail(filesystem::sink(spec)?, cx, targets),
             "print" => tail(print::Print::new(spec)?, cx, targets),
             "blackhole" => tail(blackhole::Blackhole::new(spec)?, cx, targets),
-            RESULT => {
+            COLLECT => {
                 let results = self.results.clone().ok_or_else(|| {
                     Error::input("the rows of a SELECT can only be shown by the process that runs the job: INSERT them INTO a table")
                 })?;

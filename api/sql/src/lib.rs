@@ -1,10 +1,10 @@
 //! Flink SQL: from scripts to compiled plans, and how they are run.
 //!
-//! - `parse`: statements; `types`: Flink's types and Arrow's; `catalog`: tables, views, functions
-//! - `logical`: queries as DataFusion's logical plans, with Flink's meaning
-//! - `plan`: from these to a [`CompiledPlan`](flott_sql_runtime::spec::CompiledPlan)
-//! - `session`: what a script or a client has done so far, and how statements are executed
-//! - [`ship`]: a plan as arguments; [`results`]: the rows of a SELECT
+//! - [`parse`]: statements; [`types`]: Flink's types and Arrow's; [`catalog`]: tables, views, functions
+//! - [`logical`]: what DataFusion's logical plans lack for Flink's queries
+//! - [`plan`]: from logical plans to a [`CompiledPlan`](flott_sql_runtime::spec::CompiledPlan)
+//! - [`connect`]: the connectors of tables; [`results`]: the rows of a SELECT
+//! - [`ship`]: a plan as arguments
 
 pub mod catalog;
 pub mod connect;

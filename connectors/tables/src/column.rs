@@ -9,7 +9,7 @@ use arrow::array::{
     TimestampSecondBuilder,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
-use arrow::datatypes::{DataType, FieldRef, Fields, TimeUnit};
+use arrow::datatypes::{DataType, FieldRef, Fields, SchemaRef, TimeUnit};
 use arrow::error::ArrowError;
 use flott_core::{Error, Result};
 
@@ -120,6 +120,11 @@ impl Ends {
 
 fn nulls(is_valid: &mut Vec<bool>) -> Option<NullBuffer> {
     Some(NullBuffer::from(std::mem::take(is_valid))).filter(|nulls| nulls.null_count() > 0)
+}
+
+/// An empty column for each of a table.
+pub fn columns_of(schema: &SchemaRef) -> Result<Vec<Column>> {
+    schema.fields().iter().map(|field| Column::new(field.data_type())).collect()
 }
 
 impl Column {
@@ -335,6 +340,16 @@ impl MapColumn {
 }
 
 impl RowColumn {
+    /// Ends a row that is null after all: values may have been appended to some columns.
+    pub fn end_null(&mut self) {
+        for column in &mut self.columns {
+            if column.len() <= self.is_valid.len() {
+                column.push_null();
+            }
+        }
+        self.is_valid.push(false);
+    }
+
     /// Ends a row: a value has been appended to each column.
     pub fn end(&mut self) {
         self.is_valid.push(true);

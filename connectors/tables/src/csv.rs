@@ -14,7 +14,7 @@ use flott_chunk::{Chunk, batch_of};
 use flott_core::{Error, Result};
 use flott_formats::{Decoded, Decoder, Encoder, Malformed};
 
-use crate::column::Column;
+use crate::column::{Column, columns_of};
 use crate::options::Options;
 use crate::scalar;
 
@@ -113,7 +113,7 @@ impl CsvDecoder {
             schema: Arc::clone(schema),
             options,
             places: file_columns.iter().map(place).collect(),
-            columns: schema.fields().iter().map(|field| Column::new(field.data_type())).collect::<Result<_>>()?,
+            columns: columns_of(schema)?,
             rows: 0,
             fields: Vec::new(),
         })
@@ -202,92 +202,76 @@ impl CsvDecoder {
         if self.fields.len() != self.places.len() {
             return Err(format!("it has {} fields, and the table {}", self.fields.len(), self.places.len()));
         }
-        // All are read before any is appended, so that a record that fails leaves nothing behind.
-        let mut values = Vec::with_capacity(self.places.len());
         for (field, place) in self.fields.iter().zip(&self.places) {
             let Some(place) = *place else { continue };
             let text = self.text(record, field)?;
-            let is_null = !field.is_quoted && self.options.null_literal.as_deref() == Some(&*text);
-            values.push((place, (!is_null).then_some(text)));
-        }
-        for (place, text) in &values {
-            let column = &mut self.columns[*place];
-            let pushed = match text {
-                Some(text) => push_text(column, text, &self.options),
-                None => {
-                    column.push_null();
-                    Ok(())
+            let column = &mut self.columns[place];
+            if !field.is_quoted && self.options.null_literal.as_deref() == Some(&*text) {
+                column.push_null();
+            } else if let Err(reason) = push_text(column, &text, &self.options) {
+                if !self.options.ignore_parse_errors {
+                    return Err(format!("field '{}': {reason}", self.schema.field(place).name()));
                 }
-            };
-            if let Err(reason) = pushed {
-                if self.options.ignore_parse_errors {
-                    column.push_null();
-                    continue;
-                }
-                let reason = format!("field '{}': {reason}", self.schema.field(*place).name());
-                return Err(self.cut().map_or_else(|error| error.message, |()| reason));
+                column.push_null();
             }
         }
         self.rows += 1;
         Ok(())
     }
 
-    /// Takes back what a record that failed has left in some of the columns.
-    fn cut(&mut self) -> Result<()> {
-        for (column, field) in self.columns.iter_mut().zip(self.schema.fields()) {
-            if column.len() > self.rows {
-                let whole = column.finish()?;
-                *column = Column::new(field.data_type())?;
-                for row in 0..self.rows {
-                    crate::json::refill_one(column, &whole, row)?;
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Decoder<Chunk> for CsvDecoder {
-    fn header(&mut self, _: &[u8]) -> Result<()> {
-        Ok(())
-    }
-
-    fn decode(&mut self, input: &[u8], is_end: bool, rows_max: usize, chunks: &mut Vec<Chunk>) -> Decoded {
+    /// Reads records until there are `rows_max`, the input ends, or one is malformed. Returns how many bytes they take.
+    fn fill(&mut self, input: &[u8], is_end: bool, rows_max: usize) -> (usize, Option<Malformed>) {
         let mut at = 0;
-        let mut malformed = None;
-        while rows_max > 0 && self.rows < ROWS_MAX {
+        while self.rows < rows_max {
             if input[at..].starts_with(BYTE_ORDER_MARK) {
                 at += BYTE_ORDER_MARK.len();
             }
             let record = &input[at..];
             let Some(bytes) = self.split(record, is_end) else { break };
-            let line = record[..bytes].trim_ascii_end();
-            let is_blank = line.is_empty() && self.places.len() != 1;
-            let is_comment = self.options.allow_comments && line.starts_with(b"#");
-            if !(is_blank || is_comment || bytes == 0) {
-                match self.push(record) {
-                    Ok(()) => {}
-                    Err(_) if self.options.ignore_parse_errors => {}
-                    Err(reason) => {
-                        malformed = Some(Malformed { bytes, reason });
-                        break;
-                    }
-                }
-            }
-            at += bytes;
             if bytes == 0 {
                 break;
             }
-        }
-        if self.rows > 0 {
-            let columns: Result<Vec<_>> = self.columns.iter_mut().map(Column::finish).collect();
-            let rows = std::mem::take(&mut self.rows);
-            match columns.and_then(|columns| batch_of(&self.schema, columns, rows)) {
-                Ok(batch) => chunks.push(Chunk::inserts(batch)),
-                Err(error) => malformed = malformed.or(Some(Malformed { bytes: 0, reason: error.message })),
+            let line = record[..bytes].trim_ascii_end();
+            let is_blank = line.is_empty() && self.places.len() != 1;
+            let is_comment = self.options.allow_comments && line.starts_with(b"#");
+            if !is_blank
+                && !is_comment
+                && let Err(reason) = self.push(record)
+                && !self.options.ignore_parse_errors
+            {
+                return (at, Some(Malformed { bytes, reason }));
             }
+            at += bytes;
         }
-        Decoded { bytes: at, malformed }
+        (at, None)
+    }
+
+    /// The rows so far; there are none then.
+    fn finish(&mut self) -> Result<Chunk> {
+        let columns = self.columns.iter_mut().map(Column::finish).collect::<Result<_>>()?;
+        batch_of(&self.schema, columns, std::mem::take(&mut self.rows)).map(Chunk::inserts)
+    }
+}
+
+impl Decoder<Chunk> for CsvDecoder {
+    fn decode(&mut self, input: &[u8], is_end: bool, rows_max: usize, chunks: &mut Vec<Chunk>) -> Decoded {
+        let (bytes, mut malformed) = self.fill(input, is_end, if rows_max > 0 { ROWS_MAX } else { 0 });
+        let mut finish = || {
+            if malformed.is_some() {
+                // What it has left in some columns goes: the records before it are read again, which happens once a job.
+                let rows = std::mem::take(&mut self.rows);
+                self.columns = columns_of(&self.schema)?;
+                self.fill(&input[..bytes], true, rows);
+            }
+            if self.rows > 0 {
+                chunks.push(self.finish()?);
+            }
+            Ok::<(), Error>(())
+        };
+        if let Err(error) = finish() {
+            malformed.get_or_insert(Malformed { bytes: 0, reason: error.message });
+        }
+        Decoded { bytes, malformed }
     }
 }
 
@@ -338,7 +322,13 @@ fn push_text(column: &mut Column, text: &str, options: &CsvOptions) -> Result<()
                 return Err(wrong(&format!("a ROW of {} fields", row.columns.len())));
             }
             for (column, part) in row.columns.iter_mut().zip(parts) {
-                push_text(column, part, options)?;
+                if let Err(reason) = push_text(column, part, options) {
+                    if !options.ignore_parse_errors {
+                        return Err(reason);
+                    }
+                    row.end_null();
+                    return Ok(());
+                }
             }
             row.end();
         }

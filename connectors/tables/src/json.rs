@@ -21,8 +21,9 @@ use flott_core::{Error, Result};
 use flott_formats::{Decoded, Decoder, Encoder, Malformed};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
+use smallvec::{SmallVec, smallvec};
 
-use crate::column::Column;
+use crate::column::{Column, RowColumn, columns_of};
 use crate::options::Options;
 use crate::scalar;
 
@@ -106,7 +107,7 @@ pub struct JsonRows {
 impl JsonRows {
     /// For columns of `schema`, by the names of fields.
     pub fn new(schema: &SchemaRef, options: JsonOptions) -> Result<Self> {
-        let columns = schema.fields().iter().map(|field| Column::new(field.data_type())).collect::<Result<_>>()?;
+        let columns = columns_of(schema)?;
         let places = schema.fields().iter().enumerate().map(|(at, field)| (field.name().clone(), at)).collect();
         Ok(Self { schema: Arc::clone(schema), options, columns, places, rows: 0 })
     }
@@ -124,45 +125,22 @@ impl JsonRows {
     /// Appends an object as a row.
     ///
     /// # Errors
-    /// Which field cannot be read, and why. Nothing is appended then.
+    /// It is no object, and nothing is appended; or which field cannot be read, and why: then
+    /// [`JsonRows::clear`] is all that may follow.
     pub fn push(&mut self, text: &[u8]) -> Result<(), String> {
         let mut json = serde_json::Deserializer::from_slice(text);
-        let seed = ObjectSeed {
-            columns: &mut self.columns,
-            place: &|name| self.places.get(name).copied(),
-            name_of: &|at| self.schema.field(at).name().clone(),
-            rows: self.rows,
-            options: &self.options,
-        };
-        let result = seed.deserialize(&mut json).and_then(|()| json.end());
-        match result {
-            Ok(()) => {
-                self.rows += 1;
-                Ok(())
-            }
-            Err(error) => {
-                self.cut()?;
-                Err(reason(&error))
-            }
-        }
-    }
-
-    /// Appends a row of nulls.
-    pub fn push_nulls(&mut self) {
-        self.columns.iter_mut().for_each(Column::push_null);
+        let fields = Object { places: &|name| self.places.get(name).copied(), columns: self.columns.len() };
+        let fields = fields.deserialize(&mut json).and_then(|fields| json.end().map(|()| fields));
+        let fields = fields.map_err(|error| reason(&error))?;
+        push_fields(&mut self.columns, &fields, &|at| self.schema.field(at).name(), &self.options)?;
         self.rows += 1;
+        Ok(())
     }
 
-    /// Takes back what a row that failed has left in some of the columns.
-    fn cut(&mut self) -> Result<(), String> {
-        for (column, field) in self.columns.iter_mut().zip(self.schema.fields()) {
-            if column.len() > self.rows {
-                let whole = column.finish().map_err(|error| error.message)?;
-                let mut again = Column::new(field.data_type()).map_err(|error| error.message)?;
-                refill(&mut again, &whole.slice(0, self.rows)).map_err(|error| error.message)?;
-                *column = again;
-            }
-        }
+    /// Forgets all rows.
+    pub fn clear(&mut self) -> Result<()> {
+        self.columns = columns_of(&self.schema)?;
+        self.rows = 0;
         Ok(())
     }
 
@@ -171,19 +149,6 @@ impl JsonRows {
         let columns = self.columns.iter_mut().map(Column::finish).collect::<Result<_>>()?;
         batch_of(&self.schema, columns, std::mem::take(&mut self.rows))
     }
-}
-
-/// Puts values into a column one by one, by way of their text: only for what is left of a chunk with a malformed row.
-fn refill(column: &mut Column, values: &dyn Array) -> Result<()> {
-    (0..values.len()).try_for_each(|row| refill_one(column, values, row))
-}
-
-/// Appends a value of an array to a column.
-pub(crate) fn refill_one(column: &mut Column, values: &dyn Array, row: usize) -> Result<()> {
-    let options = JsonOptions::default();
-    let mut text = String::new();
-    write_json(values, row, &options, &mut text)?;
-    push_raw(column, &text, &options).map_err(Error::system)
 }
 
 /// Appends a value as JSON has it.
@@ -201,59 +166,61 @@ fn reason(error: &serde_json::Error) -> String {
     }
 }
 
-struct ObjectSeed<'a> {
-    columns: &'a mut [Column],
-    place: &'a dyn Fn(&str) -> Option<usize>,
-    name_of: &'a dyn Fn(usize) -> String,
-    /// How many values each column has before the object's.
-    rows: usize,
-    options: &'a JsonOptions,
+/// The texts of the fields of an object that are wanted, each at the place of its column.
+type Fields<'a> = SmallVec<[Option<&'a RawValue>; 16]>;
+
+/// Finds the fields of an object, all of which is read before any of them is looked at.
+struct Object<'a> {
+    places: &'a dyn Fn(&str) -> Option<usize>,
+    columns: usize,
 }
 
-impl<'de> DeserializeSeed<'de> for ObjectSeed<'_> {
-    type Value = ();
+impl<'de> DeserializeSeed<'de> for Object<'_> {
+    type Value = Fields<'de>;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Fields<'de>, D::Error> {
         deserializer.deserialize_map(self)
     }
 }
 
-impl<'de> Visitor<'de> for ObjectSeed<'_> {
-    type Value = ();
+impl<'de> Visitor<'de> for Object<'_> {
+    type Value = Fields<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields<'de>, A::Error> {
+        let mut fields: Fields<'de> = smallvec![None; self.columns];
         while let Some(name) = map.next_key::<Key<'de>>()? {
-            let Some(at) = (self.place)(&name.0) else {
-                map.next_value::<IgnoredAny>()?;
-                continue;
-            };
-            let value: &RawValue = map.next_value()?;
-            let column = &mut self.columns[at];
-            if column.len() > self.rows {
-                // A name that comes twice: the first counts.
-                continue;
-            }
-            if let Err(reason) = push_raw(column, value.get(), self.options) {
-                if !self.options.ignore_parse_errors {
-                    return Err(serde::de::Error::custom(format_args!("field '{}': {reason}", (self.name_of)(at))));
+            match (self.places)(&name.0) {
+                // Of a name that comes twice the last counts, as in Jackson.
+                Some(place) => fields[place] = Some(map.next_value()?),
+                None => {
+                    map.next_value::<IgnoredAny>()?;
                 }
-                column.push_null();
             }
         }
-        for (at, column) in self.columns.iter_mut().enumerate() {
-            if column.len() <= self.rows {
-                if self.options.fail_on_missing_field {
-                    return Err(serde::de::Error::custom(format_args!("field '{}' is missing", (self.name_of)(at))));
-                }
-                column.push_null();
-            }
-        }
-        Ok(())
+        Ok(fields)
     }
+}
+
+/// Appends the fields of an object, one to each column.
+fn push_fields<'a>(
+    columns: &mut [Column],
+    fields: &Fields<'_>,
+    name_of: &dyn Fn(usize) -> &'a String,
+    options: &JsonOptions,
+) -> Result<(), String> {
+    for (at, (column, field)) in columns.iter_mut().zip(fields).enumerate() {
+        match field {
+            Some(value) => push_or_null(column, value.get(), options)
+                .map_err(|reason| format!("field '{}': {reason}", name_of(at)))?,
+            None if options.fail_on_missing_field => return Err(format!("field '{}' is missing", name_of(at))),
+            None => column.push_null(),
+        }
+    }
+    Ok(())
 }
 
 /// A name, borrowed where it has no escapes.
@@ -387,20 +354,15 @@ fn push_raw(column: &mut Column, raw: &str, options: &JsonOptions) -> Result<(),
             map.end();
         }
         Column::Row(row) => {
-            let fields = row.fields.clone();
-            let rows = row.columns.first().map_or(0, Column::len);
-            let seed = ObjectSeed {
-                columns: &mut row.columns,
-                place: &|name| fields.iter().position(|field| field.name() == name),
-                name_of: &|at| fields[at].name().clone(),
-                rows,
-                options,
-            };
-            let mut json = serde_json::Deserializer::from_str(raw);
             if !raw.starts_with('{') {
                 return Err(wrong("a ROW"));
             }
-            seed.deserialize(&mut json).map_err(|error| reason(&error))?;
+            let RowColumn { fields, columns, .. } = row;
+            let place = |name: &str| fields.iter().position(|field| field.name() == name);
+            let object = Object { places: &place, columns: columns.len() };
+            let found = object.deserialize(&mut serde_json::Deserializer::from_str(raw));
+            let found = found.map_err(|error| reason(&error))?;
+            push_fields(columns, &found, &|at| fields[at].name(), options)?;
             row.end();
         }
     }
@@ -496,29 +458,44 @@ pub(crate) fn first_line(input: &[u8], is_end: bool) -> Option<(&[u8], usize)> {
     }
 }
 
-impl Decoder<Chunk> for JsonDecoder {
-    fn decode(&mut self, input: &[u8], is_end: bool, rows_max: usize, chunks: &mut Vec<Chunk>) -> Decoded {
+impl JsonDecoder {
+    /// Reads lines until there are `rows_max`, the input ends, or one is malformed. Returns how many bytes they take.
+    fn fill(&mut self, input: &[u8], is_end: bool, rows_max: usize) -> (usize, Option<Malformed>) {
         let mut at = 0;
-        let mut malformed = None;
-        while rows_max > 0 && self.rows.len() < ROWS_MAX {
+        while self.rows.len() < rows_max {
             let Some((line, bytes)) = first_line(&input[at..], is_end) else { break };
             let text = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line).trim_ascii();
             if !text.is_empty()
                 && let Err(reason) = self.rows.push(text)
                 && !self.rows.options.ignore_parse_errors
             {
-                malformed = Some(Malformed { bytes, reason });
-                break;
+                return (at, Some(Malformed { bytes, reason }));
             }
             at += bytes;
         }
-        if !self.rows.is_empty() {
-            match self.rows.finish() {
-                Ok(batch) => chunks.push(Chunk::inserts(batch)),
-                Err(error) => malformed = malformed.or(Some(Malformed { bytes: 0, reason: error.message })),
+        (at, None)
+    }
+}
+
+impl Decoder<Chunk> for JsonDecoder {
+    fn decode(&mut self, input: &[u8], is_end: bool, rows_max: usize, chunks: &mut Vec<Chunk>) -> Decoded {
+        let (bytes, mut malformed) = self.fill(input, is_end, if rows_max > 0 { ROWS_MAX } else { 0 });
+        let mut finish = || {
+            if malformed.is_some() {
+                // What it has left in some columns goes: the lines before it are read again, which happens once a job.
+                let rows = self.rows.len();
+                self.rows.clear()?;
+                self.fill(&input[..bytes], true, rows);
             }
+            if !self.rows.is_empty() {
+                chunks.push(Chunk::inserts(self.rows.finish()?));
+            }
+            Ok::<(), Error>(())
+        };
+        if let Err(error) = finish() {
+            malformed.get_or_insert(Malformed { bytes: 0, reason: error.message });
         }
-        Decoded { bytes: at, malformed }
+        Decoded { bytes, malformed }
     }
 }
 

@@ -183,15 +183,6 @@ impl<T: Data> ChannelWriter<T> {
     fn send_all(&mut self) -> Result<()> {
         (0..self.channels.len()).try_for_each(|target| self.send(target))
     }
-
-    fn broadcast(&mut self, make: impl Fn() -> Element) -> Result<()> {
-        self.broadcast_each(|_| make())
-    }
-
-    fn broadcast_each(&mut self, make: impl Fn(&Sender) -> Element) -> Result<()> {
-        self.send_all()?;
-        self.channels.iter().try_for_each(|channel| channel.sender.send(make(&channel.sender)))
-    }
 }
 
 impl<T: Data> Push<T> for ChannelWriter<T> {
@@ -221,28 +212,48 @@ impl<T: Data> Push<T> for ChannelWriter<T> {
     }
 
     fn control(&mut self, control: &mut Control<'_>) -> Result<()> {
-        match control {
-            Control::Watermark(watermark) => self.broadcast(|| Element::Watermark(*watermark)),
-            Control::Idle => self.broadcast(|| Element::Idle),
-            Control::Active => self.broadcast(|| Element::Active),
-            Control::Barrier(barrier, snapshot) => self.broadcast_each(|sender| {
-                let barrier = (*barrier).clone();
-                match snapshot.overtakes && sender.allows_overtaking() {
-                    true => Element::UnalignedBarrier { barrier, overtaken: 0 },
-                    false => Element::Barrier(barrier),
-                }
-            }),
-            Control::EndOfInput => self.broadcast(|| Element::EndOfInput),
-            Control::Flush => self.send_all(),
-            Control::Open(_)
-            | Control::Declare(_)
-            | Control::Release(_)
-            | Control::Drain(_)
-            | Control::Maintain(_)
-            | Control::Commit(_)
-            | Control::Time { .. } => Ok(()),
+        if reaches_receivers(control) {
+            self.send_all()?;
         }
+        self.channels.iter().try_for_each(|channel| pass_on(control, &channel.sender))
     }
+}
+
+/// Whether rows that wait have to leave before `control` is acted on.
+pub fn reaches_receivers(control: &Control<'_>) -> bool {
+    match control {
+        Control::Watermark(_)
+        | Control::Idle
+        | Control::Active
+        | Control::Barrier(..)
+        | Control::EndOfInput
+        | Control::Flush => true,
+        Control::Open(_)
+        | Control::Declare(_)
+        | Control::Release(_)
+        | Control::Drain(_)
+        | Control::Maintain(_)
+        | Control::Commit(_)
+        | Control::Time { .. } => false,
+    }
+}
+
+/// Tells the receiver of a channel what it has to know of `control`, which may be nothing.
+pub fn pass_on(control: &Control<'_>, sender: &Sender) -> Result<()> {
+    sender.send(match control {
+        Control::Watermark(watermark) => Element::Watermark(*watermark),
+        Control::Idle => Element::Idle,
+        Control::Active => Element::Active,
+        Control::Barrier(barrier, snapshot) => {
+            let barrier = (*barrier).clone();
+            match snapshot.overtakes && sender.allows_overtaking() {
+                true => Element::UnalignedBarrier { barrier, overtaken: 0 },
+                false => Element::Barrier(barrier),
+            }
+        }
+        Control::EndOfInput => Element::EndOfInput,
+        _ => return Ok(()),
+    })
 }
 
 /// Appends the binary form of the rows of `batch` from `start` on, as many as fit into a frame, and returns the end of

@@ -24,10 +24,11 @@ use flott_operators::{
     RunContents, SideOutputs, StateContents, TaskContext, TaskSnapshot,
 };
 use flott_state::{
-    Freeze, KeyedStates, LocalRun, MemoryBudget, SnapshotContent, SnapshotMode, StateBackend, StateRuns, TimeWindow,
-    ValueState,
+    Freeze, KeyedStates, LocalRun, MemoryBudget, SectionKind, SnapshotContent, SnapshotMode, SnapshotReader,
+    StateBackend, StateRuns, TimeWindow, ValueState,
 };
 use proptest::prelude::*;
+use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 const OPERATOR: OperatorId = OperatorId([7; 16]);
@@ -414,4 +415,148 @@ proptest! {
         prop_assert_eq!(&with, &without);
         prop_assert_eq!(on_disk, without);
     }
+}
+
+/// What the first version of a job keeps of an account.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Account1 {
+    cents: i64,
+    rows: u32,
+    note: String,
+}
+
+/// What the second one keeps.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Account2 {
+    rows: u64,
+    #[serde(alias = "cents")]
+    balance: i64,
+    largest: Option<i64>,
+}
+
+/// Adds amounts to accounts; zero closes one.
+#[derive(Clone)]
+struct Accounts<V> {
+    account: Option<ValueState<V>>,
+    add: fn(&mut V, i64) -> String,
+    make: fn() -> V,
+}
+
+impl<V: Data> KeyedProcessFunction<u8, (u8, i64), String> for Accounts<V> {
+    fn open(&mut self, states: &mut KeyedStates<u8>) -> Result<()> {
+        self.account = Some(states.value("account")?);
+        Ok(())
+    }
+
+    fn process(
+        &mut self,
+        row: (u8, i64),
+        cx: &mut KeyedContext<'_, u8>,
+        out: &mut Collector<'_, String>,
+    ) -> Result<()> {
+        let account = self.account.as_ref().unwrap();
+        if row.1 == 0 {
+            account.clear(cx);
+        } else {
+            out.collect(format!("{}: {}", row.0, (self.add)(account.update(cx, self.make), row.1)));
+        }
+        Ok(())
+    }
+}
+
+fn first_version() -> Bed<(u8, i64)> {
+    let function = Accounts {
+        account: None,
+        make: || Account1 { cents: 0, rows: 0, note: "new".to_owned() },
+        add: |account, amount| {
+            account.cents += amount;
+            account.rows += 1;
+            account.note += "!";
+            format!("{} in {}", account.cents, account.rows)
+        },
+    };
+    Bed::new::<String, _>(move |cx| KeyedProcess::new(function.clone(), by_key(), cx))
+}
+
+fn second_version() -> Bed<(u8, i64)> {
+    let function = Accounts {
+        account: None,
+        make: Account2::default,
+        add: |account, amount| {
+            account.balance += amount;
+            account.rows += 1;
+            account.largest = account.largest.max(Some(amount));
+            format!("{} in {}", account.balance, account.rows)
+        },
+    };
+    Bed::new::<String, _>(move |cx| KeyedProcess::new(function.clone(), by_key(), cx))
+}
+
+#[test]
+fn a_checkpoint_is_restored_by_the_next_version() {
+    for (was_on_disk, is_on_disk) in [(false, false), (false, true), (true, false), (true, true)] {
+        let push = |bed: &mut Bed<(u8, i64)>, rows: Vec<(u8, i64)>| bed.push(rows, vec![]);
+        let mut old = if was_on_disk { first_version().on_disk() } else { first_version() };
+        push(&mut old, (0..50).map(|key| (key, 100 + i64::from(key))).collect());
+        old.snapshot(SnapshotMode::Full);
+        // Changed, removed, new, and both removed and new.
+        push(&mut old, vec![(1, 5), (2, 0), (60, 7), (3, 0), (3, 9)]);
+        old.snapshot(SnapshotMode::Incremental);
+        push(&mut old, vec![(4, 0), (60, 1)]);
+        let operator_states = old.snapshot(SnapshotMode::Incremental);
+
+        let mut new = if is_on_disk { second_version().on_disk() } else { second_version() };
+        new.node = (new.make)(&new.state, Arc::clone(&new.log));
+        let files = old.files.iter().cloned().map(Bytes::from).collect();
+        let mut restored = RestoredState::new(vec![KeyedContents { files, states: old.states() }], operator_states);
+        let opened = new.node.control(&mut Control::Open(&mut restored));
+        if was_on_disk && !is_on_disk {
+            // As without a migration: there is nowhere to put its files.
+            assert!(opened.unwrap_err().to_string().contains("set 'io.tmp.dirs'"));
+            continue;
+        }
+        opened.unwrap();
+        assert!(restored.is_migrated && restored.adopted_runs.is_empty());
+        push(&mut new, vec![(0, 1), (1, 1), (2, 1), (3, 1), (4, 1), (60, 1), (49, 1)]);
+
+        // Its own checkpoints say nothing in the old form, not even changes.
+        new.files.clear();
+        new.restart(SnapshotMode::Incremental);
+        for file in &new.files {
+            let mut reader = SnapshotReader::new(file).unwrap();
+            while let Some(section) = reader.next_section().unwrap() {
+                assert_eq!(section.kind, SectionKind::Base);
+            }
+        }
+        push(&mut new, vec![(1, 1)]);
+        new.restart(SnapshotMode::Incremental);
+        push(&mut new, vec![(5, 1), (1, 1)]);
+        let expected = [
+            "0: 101 in 2",
+            "1: 107 in 3",
+            "2: 1 in 1",
+            "3: 10 in 2",
+            "4: 1 in 1",
+            "60: 9 in 3",
+            "49: 150 in 2",
+            "1: 108 in 4",
+            "5: 106 in 2",
+            "1: 109 in 5",
+        ];
+        let log: Vec<String> = new.finish().into_iter().filter(|line| !line.starts_with("watermark")).collect();
+        assert_eq!(log, expected.map(|line| format!("\"{line}\" at None")), "{was_on_disk} {is_on_disk}");
+    }
+}
+
+#[test]
+fn a_checkpoint_of_what_cannot_be_read_is_refused() {
+    let mut old = second_version();
+    old.push(vec![(1, 5)], vec![]);
+    let operator_states = old.snapshot(SnapshotMode::Full);
+    let mut new = first_version();
+    new.node = (new.make)(&new.state, Arc::clone(&new.log));
+    let files = old.files.iter().cloned().map(Bytes::from).collect();
+    let mut restored = RestoredState::new(vec![KeyedContents { files, states: old.states() }], operator_states);
+    let error = new.node.control(&mut Control::Open(&mut restored)).unwrap_err().to_string();
+    assert!(error.contains("restoring state 'account': field 'value.cents' is new and has no default"), "{error}");
 }

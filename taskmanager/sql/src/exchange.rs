@@ -10,6 +10,7 @@ use flott_core::key_group::{group_of, owner_of};
 use flott_core::{Batch, Error, Result};
 use flott_graph::Partitioning;
 use flott_network::{Element, Payload, Sender};
+use flott_operators::exchange::{pass_on, reaches_receivers};
 use flott_operators::push::{Control, Push};
 use flott_operators::task::PayloadCodec;
 use flott_operators::{Task, TaskContext};
@@ -139,11 +140,6 @@ impl ChunkWriter {
     fn send_all(&mut self) -> Result<()> {
         (0..self.channels.len()).try_for_each(|target| self.send(target))
     }
-
-    fn broadcast(&mut self, make: impl Fn(&Sender) -> Element) -> Result<()> {
-        self.send_all()?;
-        self.channels.iter().try_for_each(|channel| channel.sender.send(make(&channel.sender)))
-    }
 }
 
 impl Push<Chunk> for ChunkWriter {
@@ -169,27 +165,10 @@ impl Push<Chunk> for ChunkWriter {
     }
 
     fn control(&mut self, control: &mut Control<'_>) -> Result<()> {
-        match control {
-            Control::Watermark(watermark) => self.broadcast(|_| Element::Watermark(*watermark)),
-            Control::Idle => self.broadcast(|_| Element::Idle),
-            Control::Active => self.broadcast(|_| Element::Active),
-            Control::Barrier(barrier, snapshot) => self.broadcast(|sender| {
-                let barrier = (*barrier).clone();
-                match snapshot.overtakes && sender.allows_overtaking() {
-                    true => Element::UnalignedBarrier { barrier, overtaken: 0 },
-                    false => Element::Barrier(barrier),
-                }
-            }),
-            Control::EndOfInput => self.broadcast(|_| Element::EndOfInput),
-            Control::Flush => self.send_all(),
-            Control::Open(_)
-            | Control::Declare(_)
-            | Control::Release(_)
-            | Control::Drain(_)
-            | Control::Maintain(_)
-            | Control::Commit(_)
-            | Control::Time { .. } => Ok(()),
+        if reaches_receivers(control) {
+            self.send_all()?;
         }
+        self.channels.iter().try_for_each(|channel| pass_on(control, &channel.sender))
     }
 }
 

@@ -21,19 +21,27 @@
 //!
 //! **What is guaranteed.** Nothing is written that is known to read back as something else. [`columns_of`] puts values
 //! of the type, with each variant of its enums, with and without its optional parts, through Arrow and back: what has not
-//! the same bytes then (in the codec's form) gets a binary column. A type whose `Serialize` depends on the data could
-//! still deceive that, so each conversion reads its first rows back and compares their bytes, except for the
+//! the same bytes then (in the codec's form) gets a binary column. A type whose `Serialize` or `Deserialize` depends on the data
+//! could still deceive that, so each conversion reads its first rows back and compares their bytes, except for the
 //! order in maps and lists, since a `HashMap` has none.
+//!
+//! **How rows are made.** From the codec's bytes, as the column's shape says that they are, without a value of the user's type,
+//! where samples of the type give the same arrays in this way as through serde. Where they do not, since the type shows
+//! itself to people as something else than to programs, serde makes the column out of values.
 //!
 //! **Other versions of a type** read rows by the names of fields, with serde's own rules: fields may be removed,
 //! added with `#[serde(default)]` or as an `Option`, renamed with `#[serde(alias = "…")]`, made optional, and
 //! made wider where no value is lost. [`StateColumns::compare`] tells before anything is read.
+//! Entries of a checkpoint, which are in the codec's form, are read in the same way: the shape in the old schema says what
+//! their bytes are, and [`StateColumns::compare_entries`] whether it does.
 //!
 //! - `shape`: what a type looks like, and its Arrow form
 //! - `trace`: how that is found out
 //! - `layout`: the columns of a state, and the text that describes them
-//! - `evolution`: what another version of a type makes of rows
-//! - `rows`: from entries to rows and back
+//! - `evolution`: what another version of a type makes of rows and entries
+//! - `rows`: from entries to rows and back; `writer`: one column of them
+//! - `arrays`: Arrow arrays from bytes of a shape; `raw`: what these bytes are made of
+//! - `values`: values of another version of a type, from bytes of its shape
 //! - `file`: rows in Parquet
 
 use std::sync::Arc;

@@ -117,6 +117,44 @@ fn the_second_version_goes_on_where_the_first_one_was() {
     assert_eq!((account.as_str(), last_refund.as_str()), ("refused", "dropped"), "{report}");
 }
 
+#[test]
+fn the_second_version_starts_from_a_checkpoint_of_the_first_one() {
+    let cluster = Cluster::start(1, 3);
+    let output = cluster.path("entries");
+    let retained = "execution.checkpointing.externalized-checkpoint-retention=RETAIN_ON_CANCELLATION";
+    let engine = [ENGINE, &["-D", retained]].concat();
+    let job = cluster.run_job(&binary("accounts-v1"), &engine, &["--output", &output]);
+    // A base, and changes that build on it.
+    cluster.wait_for_checkpoints(&job, 4);
+    cluster.flott("cancel", &[&job]).succeeded();
+    cluster.wait_for_status(&job, "CANCELED", LIMIT);
+    let checkpoints = cluster.rest(&format!("/jobs/{job}/checkpoints"));
+    let checkpoint = checkpoints["latest"]["completed"]["external_path"].as_str().expect("it has one").to_owned();
+
+    let report = json(&check(&cluster, &checkpoint, 2, &[], &[]).succeeded());
+    assert_eq!(report["restorable"], true, "{report}");
+    let (account, notes) = outcome(&report, "account");
+    assert_eq!(account, "migrated", "{report}");
+    for field in ["total_cents", "transactions", "note", "largest_cents", "refunds"] {
+        assert!(notes.contains(field), "no '{field}' in {notes}");
+    }
+    check(&cluster, &checkpoint, 2, &[], &["--wrong-key"]).refused(&["account", "key"]);
+
+    // At another parallelism, and then from its own checkpoints.
+    let engine = [&engine[2..], &["-p", "3", "-s", &checkpoint]].concat();
+    let before = entries(&output);
+    let new_job = cluster.run_job(&binary("accounts-v2"), &engine, &["--output", &output]);
+    cluster.wait_for_checkpoints(&new_job, cluster.last_checkpoint(&new_job) + 3);
+    let generation = cluster.generation(&new_job);
+    signal(cluster.workers_of(&new_job)[0], "KILL");
+    cluster.wait_for_generation(&new_job, generation + 1);
+    cluster.wait_for_checkpoints(&new_job, cluster.last_checkpoint(&new_job) + 2);
+    let savepoint = cluster.stop(&new_job, &cluster.path("savepoints"), false);
+    let after = entries(&output);
+    assert!(after > before, "{after} entries, {before} before the second version");
+    query_state(&cluster, &savepoint, &output);
+}
+
 /// Lists and queries the second version's state, which must agree with what it wrote.
 fn query_state(cluster: &Cluster, savepoint: &str, output: &str) {
     let list = state(cluster, &[savepoint]).succeeded().stdout;

@@ -1,9 +1,12 @@
 //! What Flink's queries have and DataFusion's do not: logical nodes of our own.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::fmt;
+use std::sync::Arc;
 
-use datafusion::common::{DFSchemaRef, Result};
+use arrow::datatypes::Field;
+use datafusion::common::{DFSchema, DFSchemaRef, Result, TableReference};
 use datafusion::logical_expr::{Expr, LogicalPlan, UserDefinedLogicalNodeCore};
 use flott_sql_runtime::spec::WindowSpec;
 
@@ -50,9 +53,9 @@ pub struct UnnestJoin {
     pub collection: Expr,
     /// Whether a row without elements stays.
     pub is_outer: bool,
-    /// Whether the ordinal is there.
+    /// Whether the ordinal is there: INT, the last column.
     pub with_ordinality: bool,
-    /// The input's columns, then the element's.
+    /// The input's columns, then the element's: the fields of a row, the key and the value of a map, else one.
     pub schema: DFSchemaRef,
 }
 
@@ -93,7 +96,8 @@ macro_rules! node {
             }
 
             fn fmt_for_explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str($name)
+                f.write_str($name)?;
+                self.details(f)
             }
 
             fn with_exprs_and_inputs(&self, exprs: Vec<Expr>, inputs: Vec<LogicalPlan>) -> Result<Self> {
@@ -103,32 +107,110 @@ macro_rules! node {
                 $(if let Some(expr) = exprs.next() { new.$expr = expr; })*
                 $(new.$list = exprs.by_ref().collect();)*
                 $(if let Some(input) = inputs.next() { new.$input = input; })*
-                new.with_schema_of_inputs()
+                new.schema = new.schema_after(self)?;
+                Ok(new)
             }
 
-            fn prevent_predicate_push_down_columns(&self) -> std::collections::HashSet<String> {
-                // What goes below a window or a version decides on other rows than it does above.
-                self.schema.fields().iter().map(|field| field.name().clone()).collect()
+            fn prevent_predicate_push_down_columns(&self) -> HashSet<String> {
+                self.columns_that_hold_filters()
+            }
+
+            fn necessary_children_exprs(&self, output_columns: &[usize]) -> Option<Vec<Vec<usize>>> {
+                // Each input's columns come through, one input after the other; what the node adds is behind them.
+                let mut first = 0;
+                let mut needed = Vec::new();
+                for width in self.inputs().iter().map(|input| input.schema().fields().len()) {
+                    let of_input = output_columns.iter().filter(|column| (first..first + width).contains(*column));
+                    needed.push(of_input.map(|column| column - first).collect());
+                    first += width;
+                }
+                Some(needed)
             }
         }
     };
 }
 
+fn names(schema: &DFSchema) -> impl Iterator<Item = String> + '_ {
+    schema.fields().iter().map(|field| field.name().clone())
+}
+
+/// The columns that a node adds to its input's.
+fn added(schema: &DFSchema, input: &LogicalPlan) -> Vec<(Option<TableReference>, Arc<Field>)> {
+    let columns = schema.iter().skip(input.schema().fields().len());
+    columns.map(|(qualifier, field)| (qualifier.cloned(), Arc::clone(field))).collect()
+}
+
+/// The columns of an input and some more.
+pub(super) fn extended(input: &DFSchema, added: Vec<(Option<TableReference>, Arc<Field>)>) -> Result<DFSchemaRef> {
+    let columns = input.iter().map(|(qualifier, field)| (qualifier.cloned(), Arc::clone(field)));
+    let schema = DFSchema::new_with_metadata(columns.chain(added).collect(), input.metadata().clone())?;
+    Ok(Arc::new(schema))
+}
+
+/// The columns of both sides of a join.
+pub(super) fn joined(left: &DFSchema, right: &DFSchema, is_left_outer: bool) -> Result<DFSchemaRef> {
+    let of_right = right.iter().map(|(qualifier, field)| {
+        let field = match is_left_outer {
+            true => Arc::new(field.as_ref().clone().with_nullable(true)),
+            false => Arc::clone(field),
+        };
+        (qualifier.cloned(), field)
+    });
+    extended(left, of_right.collect())
+}
+
 impl WindowTable {
-    fn with_schema_of_inputs(self) -> Result<Self> {
-        Ok(self)
+    fn schema_after(&self, before: &Self) -> Result<DFSchemaRef> {
+        extended(self.input.schema(), added(&before.schema, &before.input))
+    }
+
+    fn columns_that_hold_filters(&self) -> HashSet<String> {
+        // A row decides on the bounds of sessions even if it is not wanted itself. Other windows are each row's own.
+        let is_session = matches!(self.window, WindowSpec::Session { .. });
+        let first = if is_session { 0 } else { self.input.schema().fields().len() };
+        names(&self.schema).skip(first).collect()
+    }
+
+    fn details(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, ": {:?} ON {}", self.window, self.time)?;
+        match self.partition.is_empty() {
+            true => Ok(()),
+            false => {
+                write!(f, " PARTITION BY {}", self.partition.iter().map(Expr::to_string).collect::<Vec<_>>().join(", "))
+            }
+        }
     }
 }
 
 impl TemporalJoin {
-    fn with_schema_of_inputs(self) -> Result<Self> {
-        Ok(self)
+    fn schema_after(&self, _before: &Self) -> Result<DFSchemaRef> {
+        joined(self.left.schema(), self.right.schema(), self.is_left_outer)
+    }
+
+    fn columns_that_hold_filters(&self) -> HashSet<String> {
+        // Filters would go to both sides. A version that is not wanted still ends the one before it.
+        names(&self.schema).collect()
+    }
+
+    fn details(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = if self.is_left_outer { "Left" } else { "Inner" };
+        write!(f, ": {kind} ON {} AS OF {}", self.on, self.time)
     }
 }
 
 impl UnnestJoin {
-    fn with_schema_of_inputs(self) -> Result<Self> {
-        Ok(self)
+    fn schema_after(&self, before: &Self) -> Result<DFSchemaRef> {
+        extended(self.input.schema(), added(&before.schema, &before.input))
+    }
+
+    fn columns_that_hold_filters(&self) -> HashSet<String> {
+        names(&self.schema).skip(self.input.schema().fields().len()).collect()
+    }
+
+    fn details(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = if self.is_outer { "Left" } else { "Inner" };
+        let ordinality = if self.with_ordinality { " WITH ORDINALITY" } else { "" };
+        write!(f, ": {kind} {}{ordinality}", self.collection)
     }
 }
 

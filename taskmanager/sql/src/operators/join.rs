@@ -4,7 +4,7 @@
 //! condition is evaluated once a chunk, over all pairs that have the same key. For outer, semi and anti joins each row
 //! knows its *degree*, how many partners it has: a row without partner is a test for zero.
 
-use arrow::array::BooleanArray;
+use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::{DataType, SchemaRef};
 use flott_chunk::{Chunk, RowKind, batch_of};
 use flott_core::{Error, Result};
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::expr::Compiled;
 use crate::operator::{Emit, TableOperator};
 use crate::program::OperatorContext;
-use crate::row::{EncodedRows, KeyEncoder, RowBytes, RowDecoder, RowEncoder};
+use crate::row::{EncodedRows, KeyEncoder, Keys, RowBytes, RowDecoder, RowEncoder};
 use crate::spec::{JoinInput, JoinKind, JoinSpec};
 
 /// A row of one side, as often as it is there.
@@ -59,13 +59,6 @@ impl Side {
             columns: types.len(),
         })
     }
-
-    /// The key of a row of this side that was kept.
-    fn unique_of(&mut self, row: &[u8]) -> Result<Option<Vec<u8>>> {
-        let Some(unique) = &mut self.unique else { return Ok(None) };
-        let columns = self.decoder.decode([row])?;
-        Ok(Some(unique.encode(&columns, 1, None)?.rows.get(0).to_vec()))
-    }
 }
 
 /// Rows to be put out: for each, the bytes of its left and its right part.
@@ -100,19 +93,36 @@ impl Pairs {
     }
 }
 
+/// Which pairs fulfil the condition.
+#[derive(Default)]
+struct Matches {
+    fulfilled: Vec<bool>,
+    /// Where the pairs of each row end. Empty if there is no condition.
+    ends: Vec<usize>,
+}
+
+impl Matches {
+    /// Those of a row, one for each row of the other side with its key.
+    fn of(&self, row: usize) -> &[bool] {
+        let Some(&end) = self.ends.get(row) else { return &[] };
+        let start = if row == 0 { 0 } else { self.ends[row - 1] };
+        &self.fulfilled[start..end]
+    }
+}
+
 /// See the module's documentation.
 pub struct Join {
     kind: JoinKind,
     sides: [Side; 2],
     condition: Option<Compiled>,
+    inputs: [SchemaRef; 2],
     joined: SchemaRef,
     output: SchemaRef,
     is_batch: bool,
-    /// In batch mode, the rows of each side until the end.
-    waiting: [Vec<Chunk>; 2],
+    /// Whether right rows without a partner are not put out, since left ones are still to come.
+    waits_for_left: bool,
     pairs: Pairs,
     candidates: Pairs,
-    encoded: EncodedRows,
     key: RowBytes,
 }
 
@@ -131,6 +141,8 @@ impl Join {
             return Err(Error::input("joins cannot be executed with table.exec.state.ttl yet: leave it out"));
         }
         let joined = cx.joined();
+        let [left, right] = cx.inputs else { return Err(Error::system("a join has two inputs")) };
+        let inputs = [SchemaRef::clone(left), SchemaRef::clone(right)];
         let condition = spec.condition.as_ref().map(|expr| expr.compile(&joined, cx.functions)).transpose()?;
         Ok(Self {
             kind: spec.kind,
@@ -139,13 +151,13 @@ impl Join {
                 Side::new("right", 1, &spec.right, &spec.nulls_equal, cx)?,
             ],
             condition,
+            inputs,
             joined,
             output: SchemaRef::clone(cx.output),
             is_batch: spec.is_batch,
-            waiting: [Vec::new(), Vec::new()],
+            waits_for_left: false,
             pairs: Pairs::default(),
             candidates: Pairs::default(),
-            encoded: EncodedRows::default(),
             key: RowBytes::default(),
         })
     }
@@ -172,79 +184,90 @@ impl Join {
 
     fn join(&mut self, chunk: &Chunk, out: &mut Emit<'_>) -> Result<()> {
         let side = usize::from(chunk.input.min(1));
-        let columns = chunk.batch.columns();
-        let mut encoded = std::mem::take(&mut self.encoded);
-        self.sides[side].rows.encode(columns, chunk.len(), &mut encoded)?;
-        let keys = self.sides[side].keys.encode(columns, chunk.len(), chunk.hashes.as_deref())?.clone();
-        let has_null = |row: usize| {
-            use arrow::array::Array;
-            self.sides[side].null_rejecting.iter().any(|column| columns[*column].is_null(row))
-        };
-        let joins: Vec<bool> = (0..chunk.len()).map(|row| !has_null(row)).collect();
-        let matches = self.matches(side, &encoded, &keys, &joins)?;
-        let mut matches = matches.iter();
+        let (keys, rows) = self.encode(side, chunk)?;
+        let joins = self.may_join(side, chunk);
+        let matches = self.matches(side, &rows, &keys, &joins)?;
         for (row, joins) in joins.into_iter().enumerate() {
             self.key.set(keys.rows.get(row));
+            let (hash, bytes) = (keys.hashes[row], rows.get(row));
             let is_addition = chunk.kind(row).is_addition();
-            let partners = match joins {
-                true => self.meet(side, keys.hashes[row], encoded.get(row), is_addition, &mut matches),
-                false => 0,
-            };
-            self.put_out_alone(side, encoded.get(row), is_addition, partners);
-            self.keep(side, keys.hashes[row], encoded.get(row), is_addition, partners)?;
+            // The row that goes. An update may be told of without it, where a unique key says which it is; joins that have
+            // a condition are told of it. What is not there cannot be taken back: it was never seen.
+            if (!is_addition || self.sides[side].unique.is_some())
+                && let Some(known) = self.known(side, hash, bytes)?
+            {
+                let matches = if is_addition { &[] } else { matches.of(row) };
+                self.change(side, hash, &known, false, joins, matches);
+            }
+            if is_addition {
+                self.change(side, hash, bytes, true, joins, matches.of(row));
+            }
             if self.pairs.len() >= Chunk::ROWS_MAX {
                 self.flush(out)?;
             }
         }
-        self.encoded = encoded;
         self.flush(out)
     }
 
+    /// The keys and the bytes of a chunk's rows.
+    fn encode(&mut self, side: usize, chunk: &Chunk) -> Result<(Keys, EncodedRows)> {
+        let side = &mut self.sides[side];
+        let columns = chunk.batch.columns();
+        let mut rows = EncodedRows::default();
+        side.rows.encode(columns, chunk.len(), &mut rows)?;
+        Ok((side.keys.encode(columns, chunk.len(), chunk.hashes.as_deref())?.clone(), rows))
+    }
+
+    /// For each row, whether it may have partners at all: it has no null where nulls are not equal.
+    fn may_join(&self, side: usize, chunk: &Chunk) -> Vec<bool> {
+        let columns: Vec<&ArrayRef> =
+            self.sides[side].null_rejecting.iter().map(|column| chunk.column(*column)).collect();
+        (0..chunk.len()).map(|row| columns.iter().all(|column| column.is_valid(row))).collect()
+    }
+
+    /// A row comes or goes: it meets the other side, and is kept or forgotten.
+    fn change(&mut self, side: usize, hash: u64, row: &[u8], is_addition: bool, joins: bool, matches: &[bool]) {
+        let partners = if joins { self.meet(side, hash, row, is_addition, matches) } else { 0 };
+        self.put_out_alone(side, row, is_addition, partners);
+        self.keep(side, hash, row, is_addition, partners);
+    }
+
     /// For each row and each row of the other side with the same key, in order, whether they fulfil the condition.
-    fn matches(
-        &mut self,
-        side: usize,
-        encoded: &EncodedRows,
-        keys: &crate::row::Keys,
-        joins: &[bool],
-    ) -> Result<Vec<bool>> {
-        let Some(condition) = &self.condition else { return Ok(Vec::new()) };
+    fn matches(&mut self, side: usize, rows: &EncodedRows, keys: &Keys, joins: &[bool]) -> Result<Matches> {
+        let mut matches = Matches::default();
+        let Some(condition) = &self.condition else { return Ok(matches) };
         self.candidates.clear();
         for (row, joins) in joins.iter().enumerate() {
-            if !joins {
-                continue;
+            if *joins {
+                self.key.set(keys.rows.get(row));
+                let others = self.sides[1 - side].table.get(keys.hashes[row], &self.key, &());
+                for other in others.into_iter().flatten() {
+                    let (this, other) = (rows.get(row), other.row.as_slice());
+                    let (left, right) = if side == 0 { (this, other) } else { (other, this) };
+                    self.candidates.add(left, right, RowKind::Insert);
+                }
             }
-            self.key.set(keys.rows.get(row));
-            let others = self.sides[1 - side].table.get(keys.hashes[row], &self.key, &());
-            for other in others.into_iter().flatten() {
-                let (this, other) = (encoded.get(row), other.row.as_slice());
-                let (left, right) = if side == 0 { (this, other) } else { (other, this) };
-                self.candidates.add(left, right, RowKind::Insert);
-            }
+            matches.ends.push(self.candidates.len());
         }
-        if self.candidates.len() == 0 {
-            return Ok(Vec::new());
+        if self.candidates.len() > 0 {
+            let columns = decode(&self.sides, &self.candidates, false)?;
+            let mask = condition.mask(&batch_of(&self.joined, columns, self.candidates.len())?)?;
+            matches.fulfilled.extend((0..mask.len()).map(|pair| mask.value(pair)));
         }
-        let columns = decode(&self.sides, &self.candidates, false)?;
-        let mask: BooleanArray = condition.mask(&batch_of(&self.joined, columns, self.candidates.len())?)?;
-        Ok((0..mask.len()).map(|row| mask.value(row)).collect())
+        Ok(matches)
     }
 
     /// A row meets its partners. Returns how many it has.
-    fn meet<'a>(
-        &mut self,
-        side: usize,
-        hash: u64,
-        row: &[u8],
-        is_addition: bool,
-        matches: &mut impl Iterator<Item = &'a bool>,
-    ) -> u32 {
+    fn meet(&mut self, side: usize, hash: u64, row: &[u8], is_addition: bool, matches: &[bool]) -> u32 {
+        let mut matches = matches.iter();
         let (is_half, other_counts, other_outer) =
             (self.is_half(), self.counts_partners(1 - side), self.is_outer(1 - side));
         let (kind, opposite) = match is_addition {
             true => (RowKind::Insert, RowKind::Delete),
             false => (RowKind::Delete, RowKind::Insert),
         };
+        // What was not put out alone is not taken back either.
+        let was_alone = other_outer && !(side == 0 && self.waits_for_left);
         let is_anti = self.kind == JoinKind::Anti;
         let has_condition = self.condition.is_some();
         let [left_side, right_side] = &mut self.sides;
@@ -274,14 +297,14 @@ impl Join {
                     }
                     continue;
                 }
-                if turns && other_outer && is_addition {
+                if turns && was_alone && is_addition {
                     let (left, right) =
                         if side == 0 { (&null_row[..], row_of_other) } else { (row_of_other, &null_row[..]) };
                     self.pairs.add(left, right, RowKind::Delete);
                 }
                 let (left, right) = if side == 0 { (row, row_of_other) } else { (row_of_other, row) };
                 self.pairs.add(left, right, kind);
-                if turns && other_outer && !is_addition {
+                if turns && was_alone && !is_addition {
                     let (left, right) =
                         if side == 0 { (&null_row[..], row_of_other) } else { (row_of_other, &null_row[..]) };
                     self.pairs.add(left, right, RowKind::Insert);
@@ -307,7 +330,7 @@ impl Join {
         match self.kind {
             JoinKind::Semi if side == 0 && partners > 0 => self.pairs.add(row, &[], kind),
             JoinKind::Anti if side == 0 && partners == 0 => self.pairs.add(row, &[], kind),
-            _ if partners == 0 && self.is_outer(side) => {
+            _ if partners == 0 && self.is_outer(side) && !(side == 1 && self.waits_for_left) => {
                 let null_row = std::mem::take(&mut self.sides[1 - side].null_row);
                 let (left, right) = if side == 0 { (row, &null_row[..]) } else { (&null_row[..], row) };
                 self.pairs.add(left, right, kind);
@@ -317,40 +340,43 @@ impl Join {
         }
     }
 
-    /// Keeps a row, or forgets it.
-    fn keep(&mut self, side: usize, hash: u64, row: &[u8], is_addition: bool, partners: u32) -> Result<()> {
-        let side = &mut self.sides[side];
+    /// Keeps a row, or forgets one that is [known](Self::known).
+    fn keep(&mut self, side: usize, hash: u64, row: &[u8], is_addition: bool, partners: u32) {
+        let table = &mut self.sides[side].table;
+        let is_same = |kept: &Kept| kept.row.as_slice() == row;
         if is_addition {
-            let kept = side.table.get_or_insert_with(hash, &self.key, (), Vec::new);
-            match kept.iter_mut().find(|kept| kept.row.as_slice() == row) {
+            let kept = table.get_or_insert_with(hash, &self.key, (), Vec::new);
+            match kept.iter_mut().find(|kept| is_same(kept)) {
                 Some(same) => same.count += 1,
                 None => kept.push(Kept { row: RowBytes::new(row), count: 1, degree: partners }),
             }
-            return Ok(());
+            return;
         }
-        let Some(kept) = side.table.get(hash, &self.key, &()) else { return Ok(()) };
-        let mut found = kept.iter().position(|kept| kept.row.as_slice() == row);
-        if found.is_none() && side.unique.is_some() {
-            // A row that is told of by its key only: the one with this key is meant.
-            let rows: Vec<Vec<u8>> = kept.iter().map(|kept| kept.row.as_slice().to_vec()).collect();
-            let wanted = side.unique_of(row)?;
-            for (index, row) in rows.iter().enumerate() {
-                if side.unique_of(row)? == wanted {
-                    found = Some(index);
-                }
+        let Some(kept) = table.get_mut(hash, &self.key, &()) else { return };
+        if let Some(found) = kept.iter().position(is_same) {
+            kept[found].count -= 1;
+            if kept[found].count == 0 {
+                kept.remove(found);
             }
         }
-        // What is not there cannot be taken back: it was never seen.
-        let Some(found) = found else { return Ok(()) };
-        let Some(kept) = side.table.get_mut(hash, &self.key, &()) else { return Ok(()) };
-        kept[found].count -= 1;
-        if kept[found].count == 0 {
-            kept.remove(found);
-        }
         if kept.is_empty() {
-            side.table.remove(hash, &self.key, &());
+            table.remove(hash, &self.key, &());
         }
-        Ok(())
+    }
+
+    /// The row that is kept and that `row` stands for: the same one, or the one with the same unique key.
+    fn known(&mut self, side: usize, hash: u64, row: &[u8]) -> Result<Option<Vec<u8>>> {
+        let side = &mut self.sides[side];
+        let Some(kept) = side.table.get(hash, &self.key, &()) else { return Ok(None) };
+        if kept.iter().any(|kept| kept.row.as_slice() == row) {
+            return Ok(Some(row.to_vec()));
+        }
+        let Some(unique) = &mut side.unique else { return Ok(None) };
+        let rows = std::iter::once(row).chain(kept.iter().map(|kept| kept.row.as_slice()));
+        let columns = side.decoder.decode(rows)?;
+        let keys = &unique.encode(&columns, kept.len() + 1, None)?.rows;
+        let found = (1..keys.len()).find(|other| keys.get(*other) == keys.get(0));
+        Ok(found.map(|other| kept[other - 1].row.as_slice().to_vec()))
     }
 
     fn flush(&mut self, out: &mut Emit<'_>) -> Result<()> {
@@ -365,7 +391,7 @@ impl Join {
 }
 
 /// The columns of pairs; of `is_half` ones, the left columns alone.
-fn decode(sides: &[Side; 2], pairs: &Pairs, is_half: bool) -> Result<Vec<arrow::array::ArrayRef>> {
+fn decode(sides: &[Side; 2], pairs: &Pairs, is_half: bool) -> Result<Vec<ArrayRef>> {
     let part = |ranges: &[(usize, usize)], side: &Side| {
         side.decoder.decode(ranges.iter().map(|(start, end)| &pairs.bytes[*start..*end]))
     };
@@ -379,26 +405,24 @@ fn decode(sides: &[Side; 2], pairs: &Pairs, is_half: bool) -> Result<Vec<arrow::
 
 impl TableOperator for Join {
     fn process(&mut self, chunk: Chunk, out: &mut Emit<'_>) -> Result<()> {
-        if self.is_batch {
-            self.waiting[usize::from(chunk.input.min(1))].push(chunk);
-            return Ok(());
-        }
-        self.join(&chunk, out)
+        if self.is_batch { self.keep_all(&chunk) } else { self.join(&chunk, out) }
     }
 
     fn on_end(&mut self, out: &mut Emit<'_>) -> Result<()> {
         if !self.is_batch {
             return Ok(());
         }
-        // The side whose rows need partners to be put out comes first: what the other one then puts out is final.
-        let first = if self.kind == JoinKind::Right { 0 } else { 1 };
-        let waiting = std::mem::take(&mut self.waiting);
-        if self.kind == JoinKind::Full {
-            return self.join_full(waiting, out);
+        // The side whose rows are put out without partners, if there is one, comes last: what is put out then is final.
+        let last = usize::from(self.kind == JoinKind::Right);
+        self.waits_for_left = self.kind == JoinKind::Full;
+        for chunk in self.take_side(last)? {
+            self.join(&chunk, out)?;
         }
-        let [left, right] = waiting;
-        let order = if first == 0 { [left, right] } else { [right, left] };
-        order.iter().flatten().try_for_each(|chunk| self.join(chunk, out))
+        if self.waits_for_left {
+            self.put_out_left_alone(out)?;
+        }
+        // Taken out, so that a restore of the last checkpoint does not put anything out again.
+        self.sides.iter_mut().try_for_each(|side| side.table.take_all(|_, (), _| Ok(())))
     }
 
     fn states(&mut self, visit: StateVisitor<'_>) -> Result<()> {
@@ -407,24 +431,38 @@ impl TableOperator for Join {
 }
 
 impl Join {
-    /// All pairs and left rows first, then the right rows that have found no partner.
-    fn join_full(&mut self, [left, right]: [Vec<Chunk>; 2], out: &mut Emit<'_>) -> Result<()> {
-        for chunk in &right {
-            let encoded_before = self.pairs.len();
-            self.kind = JoinKind::Inner;
-            let joined = self.join(chunk, out);
-            self.kind = JoinKind::Full;
-            joined?;
-            debug_assert_eq!(encoded_before, self.pairs.len());
+    /// Keeps rows until the end, in batch mode.
+    fn keep_all(&mut self, chunk: &Chunk) -> Result<()> {
+        let side = usize::from(chunk.input.min(1));
+        let (keys, rows) = self.encode(side, chunk)?;
+        for row in 0..chunk.len() {
+            self.key.set(keys.rows.get(row));
+            self.keep(side, keys.hashes[row], rows.get(row), chunk.kind(row).is_addition(), 0);
         }
-        // Left rows are put out alone where they have no partner, and count for the right ones; those were not put out yet,
-        // so nothing is taken back.
-        for chunk in &left {
-            let before = std::mem::replace(&mut self.kind, JoinKind::Left);
-            let joined = self.join_counting(chunk, out);
-            self.kind = before;
-            joined?;
-        }
+        Ok(())
+    }
+
+    /// The rows that a side has kept, as new ones.
+    fn take_side(&mut self, side: usize) -> Result<Vec<Chunk>> {
+        let mut rows: Vec<RowBytes> = Vec::new();
+        self.sides[side].table.take_all(|_, (), kept| {
+            for Kept { row, count, .. } in kept {
+                rows.extend(std::iter::repeat_n(row, count as usize));
+            }
+            Ok(())
+        })?;
+        let chunk = |rows: &[RowBytes]| {
+            let columns = self.sides[side].decoder.decode(rows.iter().map(RowBytes::as_slice))?;
+            let mut chunk = Chunk::inserts(batch_of(&self.inputs[side], columns, rows.len())?);
+            chunk.input = side as u8;
+            Ok(chunk)
+        };
+        rows.chunks(Chunk::ROWS_MAX).map(chunk).collect()
+    }
+
+    /// Right rows that have found no partner: in batch mode they are put out at the end only.
+    fn put_out_left_alone(&mut self, out: &mut Emit<'_>) -> Result<()> {
+        self.waits_for_left = false;
         let mut alone = Vec::new();
         self.sides[1].table.take_all(|_, (), kept| {
             alone.extend(kept.into_iter().filter(|kept| kept.degree == 0));
@@ -439,34 +477,6 @@ impl Join {
             }
         }
         self.flush(out)
-    }
-
-    /// Joins left rows of a full join in batch mode: right rows note that they have partners.
-    fn join_counting(&mut self, chunk: &Chunk, out: &mut Emit<'_>) -> Result<()> {
-        let columns = chunk.batch.columns();
-        let keys = self.sides[0].keys.encode(columns, chunk.len(), chunk.hashes.as_deref())?.clone();
-        let mut encoded = EncodedRows::default();
-        self.sides[0].rows.encode(columns, chunk.len(), &mut encoded)?;
-        let rejects: Vec<bool> = {
-            use arrow::array::Array;
-            let columns_of = &self.sides[0].null_rejecting;
-            (0..chunk.len()).map(|row| columns_of.iter().any(|column| columns[*column].is_null(row))).collect()
-        };
-        let joins: Vec<bool> = rejects.iter().map(|rejects| !rejects).collect();
-        let matches = self.matches(0, &encoded, &keys, &joins)?;
-        let mut matches = matches.iter();
-        let has_condition = self.condition.is_some();
-        for (row, joins) in joins.into_iter().enumerate() {
-            self.key.set(keys.rows.get(row));
-            if joins && let Some(others) = self.sides[1].table.get_mut(keys.hashes[row], &self.key, &()) {
-                for other in others {
-                    if !has_condition || matches.next().copied().unwrap_or(false) {
-                        other.degree += 1;
-                    }
-                }
-            }
-        }
-        self.join(chunk, out)
     }
 }
 

@@ -78,6 +78,17 @@ fn chunk(side: u8, rows: &[(Row, bool)]) -> Chunk {
 
 /// Puts chunks through a join; returns what came out.
 fn run(kind: JoinKind, with_condition: bool, is_batch: bool, chunks: Vec<Chunk>) -> Vec<String> {
+    run_by(kind, with_condition, is_batch, None, chunks)
+}
+
+/// The same; at most one row of each side has the same values in the columns `unique`.
+fn run_by(
+    kind: JoinKind,
+    with_condition: bool,
+    is_batch: bool,
+    unique: Option<Vec<usize>>,
+    chunks: Vec<Chunk>,
+) -> Vec<String> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let task = context(runtime.handle());
     let functions = Functions::new([]);
@@ -88,7 +99,7 @@ fn run(kind: JoinKind, with_condition: bool, is_batch: bool, chunks: Vec<Chunk>)
     let cx = OperatorContext { task: &task, functions: &functions, inputs: &inputs, output: &output };
     let column = |name: &str, index| Arc::new(Column::new(name, index)) as Arc<dyn PhysicalExpr>;
     let condition: Arc<dyn PhysicalExpr> = Arc::new(BinaryExpr::new(column("lv", 1), Operator::Lt, column("rv", 4)));
-    let input = || JoinInput { keys: vec![0], is_insert_only: false, unique_key: None, ttl_ms: 0 };
+    let input = || JoinInput { keys: vec![0], is_insert_only: false, unique_key: unique.clone(), ttl_ms: 0 };
     let spec = JoinSpec {
         kind,
         left: input(),
@@ -210,6 +221,31 @@ proptest! {
             let kinds: BTreeSet<&str> = log.iter().filter_map(|line| line.get(..2)).collect();
             prop_assert!(kinds.iter().all(|kind| *kind == "+I"), "{:?} {:?}", kind, log);
             prop_assert_eq!(fold(&log), naive(kind, with_condition, &left, &right), "{:?} {:?}", kind, log);
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn an_addition_replaces_the_row_with_its_unique_key(
+        steps in prop::collection::vec((any::<bool>(), 0..3_i64, 0..4_i64, any::<bool>()), 0..30),
+    ) {
+        let mut sides: [BTreeMap<i64, i64>; 2] = Default::default();
+        let mut chunks = Vec::new();
+        for (side, key, value, is_addition) in steps {
+            let side = usize::from(side);
+            if is_addition {
+                sides[side].insert(key, value);
+            } else if sides[side].remove(&key).is_none() {
+                continue;
+            }
+            // A delete has any value: the key says which row is meant.
+            chunks.push(chunk(side as u8, &[((Some(key), value), is_addition)]));
+        }
+        let [left, right] = sides.map(|rows| rows.into_iter().map(|(key, value)| (Some(key), value)).collect::<Vec<Row>>());
+        for kind in KINDS {
+            let log = run_by(kind, false, false, Some(vec![0]), chunks.clone());
+            prop_assert_eq!(fold(&log), naive(kind, false, &left, &right), "{:?} {:?}", kind, log);
         }
     }
 }
