@@ -20,14 +20,14 @@ use crate::operator::{OpenContext, Operator, OperatorSnapshot};
 use crate::push::{Control, Output};
 
 /// The name of the operator state that holds how far event time had come.
-pub(crate) const WATERMARK_STATE: &str = "watermark";
+pub const WATERMARK_STATE: &str = "watermark";
 
 /// How far event time had come when the checkpoint was taken. The end of all time, which a job that was drained has
 /// seen, is not believed: records may follow now.
 ///
 /// There is one watermark for each subtask of before. They differ when barriers have overtaken watermarks, and then a subtask
 /// that has the same key groups as before goes on with its own: with an earlier one it would fire windows again.
-pub(crate) fn restored_watermark(cx: &mut OpenContext<'_>) -> Result<Timestamp> {
+pub fn restored_watermark(cx: &mut OpenContext<'_>) -> Result<Timestamp> {
     let watermarks: Vec<Timestamp> = cx.restored.take_state(cx.operator, WATERMARK_STATE)?;
     let (index, parallelism) = cx.restored.place;
     let own = watermarks.get(index as usize).filter(|_| watermarks.len() == parallelism as usize);
@@ -165,11 +165,13 @@ impl SplitSet {
         self.is_bounded.store(true, Ordering::Relaxed);
     }
 
-    fn is_bounded(&self) -> bool {
+    /// Whether the source ends by itself.
+    pub fn is_bounded(&self) -> bool {
         self.is_bounded.load(Ordering::Relaxed)
     }
 
-    fn contains(&self, split: u32) -> bool {
+    /// Whether a split is being read.
+    pub fn contains(&self, split: u32) -> bool {
         self.active.load(Ordering::Relaxed) & 1 << (split % 64) != 0
     }
 }

@@ -10,9 +10,11 @@
 //! - [`exchange`]: chunks on channels
 //! - [`row`]: rows and keys as bytes, for state; [`sort_key`]: bytes that compare as the rows do
 //! - [`expr`]: expressions that ship
+//! - [`changes`]: changes on their way out; [`touched`]: the keys that a chunk touches; [`time`]: time in rows
 //! - [`operator`]: what an operator implements
 //! - [`program`]: from a plan to a program; [`operators`]: one module each
 
+pub mod changes;
 pub mod exchange;
 pub mod expr;
 pub mod operator;
@@ -21,6 +23,8 @@ pub mod program;
 pub mod row;
 pub mod sort_key;
 pub mod spec;
+pub mod time;
+pub mod touched;
 
 pub use flott_chunk::{Chunk, RowKind};
 pub use operator::{Emit, TableOperator};

@@ -9,7 +9,7 @@ use flott_core::time::Timestamp;
 use flott_core::{Batch, Result};
 use flott_network::Barrier;
 use flott_operators::operator::{OpenContext, Operator, OperatorSnapshot, StateVisitor};
-use flott_operators::push::Output;
+use flott_operators::push::{Control, Output};
 
 use flott_chunk::{Chunk, RowKind};
 
@@ -53,6 +53,11 @@ pub trait TableOperator: Send {
         Ok(Timestamp::MAX)
     }
 
+    /// There is no room for its rows at this time; called before [`on_time`](TableOperator::on_time).
+    fn on_blocked(&mut self, now: Timestamp) {
+        let _ = now;
+    }
+
     /// All rows have been processed, and the highest watermark has been seen.
     fn on_end(&mut self, out: &mut Emit<'_>) -> Result<()> {
         let _ = out;
@@ -81,12 +86,18 @@ pub trait TableOperator: Send {
 pub struct Emit<'a> {
     out: &'a mut Output<Chunk>,
     batch: &'a mut Batch<Chunk>,
+    split: u32,
 }
 
 impl<'a> Emit<'a> {
     /// Sends to `out`; `batch` is a buffer to be used again.
     pub fn new(out: &'a mut Output<Chunk>, batch: &'a mut Batch<Chunk>) -> Self {
-        Self { out, batch }
+        Self { out, batch, split: 0 }
+    }
+
+    /// The source split that the rows at hand come from; 0 when unknown or mixed. It is that of what is sent, too.
+    pub fn split(&self) -> u32 {
+        self.split
     }
 
     /// Sends a chunk on. An empty one is nothing.
@@ -96,9 +107,15 @@ impl<'a> Emit<'a> {
         }
         chunk.input = 0;
         self.batch.rows.push(chunk);
+        self.batch.split = self.split;
         let result = self.out.push(self.batch);
         self.batch.clear();
         result
+    }
+
+    /// Sends a control that begins here, such as a watermark: behind everything that was emitted.
+    pub fn control(&mut self, control: &mut Control<'_>) -> Result<()> {
+        self.out.control(control)
     }
 
     /// Sends these columns on as a chunk of `schema`.
@@ -150,6 +167,10 @@ impl TableOperator for Box<dyn TableOperator> {
         (**self).on_time(now, out)
     }
 
+    fn on_blocked(&mut self, now: Timestamp) {
+        (**self).on_blocked(now);
+    }
+
     fn on_end(&mut self, out: &mut Emit<'_>) -> Result<()> {
         (**self).on_end(out)
     }
@@ -169,7 +190,7 @@ impl TableOperator for Box<dyn TableOperator> {
 
 impl<O: TableOperator> Operator<Chunk, Chunk> for OverChunks<O> {
     fn process(&mut self, batch: &mut Batch<Chunk>, out: &mut Output<Chunk>) -> Result<()> {
-        let mut emit = Emit::new(out, &mut self.batch);
+        let mut emit = Emit { split: batch.split, ..Emit::new(out, &mut self.batch) };
         for chunk in batch.rows.drain(..) {
             if !chunk.is_empty() {
                 self.operator.process(chunk, &mut emit)?;
@@ -200,6 +221,10 @@ impl<O: TableOperator> Operator<Chunk, Chunk> for OverChunks<O> {
 
     fn on_time(&mut self, now: Timestamp, out: &mut Output<Chunk>) -> Result<Timestamp> {
         self.operator.on_time(now, &mut Emit::new(out, &mut self.batch))
+    }
+
+    fn on_blocked(&mut self, now: Timestamp) {
+        self.operator.on_blocked(now);
     }
 
     fn on_end(&mut self, out: &mut Output<Chunk>) -> Result<()> {

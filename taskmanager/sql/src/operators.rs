@@ -7,14 +7,28 @@ use crate::program::{OperatorContext, kind_of};
 use crate::spec::OperatorSpec;
 
 pub mod calc;
+pub mod deduplicate;
+pub mod drop_update_before;
 pub mod join;
+pub mod limit;
+pub mod sort;
+#[cfg(test)]
+mod testing;
 pub mod values;
+pub mod watermark;
 
 /// Makes an operator.
 pub fn make(spec: &OperatorSpec, cx: &OperatorContext<'_>) -> Result<Box<dyn TableOperator>> {
     Ok(match spec {
         OperatorSpec::Calc { condition, projection } => Box::new(calc::Calc::new(condition.as_ref(), projection, cx)?),
+        OperatorSpec::Deduplicate(spec) => deduplicate::make(spec, cx)?,
+        OperatorSpec::DropUpdateBefore => Box::new(drop_update_before::DropUpdateBefore),
         OperatorSpec::Join(spec) => Box::new(join::Join::new(spec, cx)?),
+        OperatorSpec::Limit { offset, limit, is_insert_only: true } => Box::new(limit::Limit::new(*offset, *limit)),
+        OperatorSpec::Sort { order, offset, limit, is_insert_only } => {
+            Box::new(sort::Sort::new(order, *offset, *limit, *is_insert_only, cx)?)
+        }
+        OperatorSpec::Watermark(spec) => Box::new(watermark::Watermark::new(spec, cx)?),
         other => return Err(Error::input(format!("{} cannot be executed yet", kind_of(other)))),
     })
 }

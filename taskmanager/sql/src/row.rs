@@ -20,6 +20,7 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::DataType;
 use flott_core::hash::stable_hash;
 use flott_core::{Error, Result};
+use flott_state::Namespace;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use smallvec::SmallVec;
 
@@ -68,6 +69,13 @@ impl fmt::Debug for RowBytes {
     }
 }
 
+/// So that a map clones a key only when it is new.
+impl From<&Self> for RowBytes {
+    fn from(bytes: &Self) -> Self {
+        bytes.clone()
+    }
+}
+
 impl AsRef<[u8]> for RowBytes {
     fn as_ref(&self) -> &[u8] {
         &self.0
@@ -99,6 +107,12 @@ impl<'de> Deserialize<'de> for RowBytes {
     }
 }
 
+impl Namespace for RowBytes {
+    fn mix(&self, hash: u64) -> u64 {
+        (RowBytes::hash(self) as i64).mix(hash)
+    }
+}
+
 /// The rows of a batch as bytes, one after the other.
 #[derive(Clone, Debug, Default)]
 pub struct EncodedRows {
@@ -116,6 +130,18 @@ impl EncodedRows {
     /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
+    }
+
+    /// Adds a row.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.data.extend_from_slice(bytes);
+        self.ends.push(self.data.len());
+    }
+
+    /// Removes all rows and keeps the memory.
+    pub fn clear(&mut self) {
+        self.data.clear();
+        self.ends.clear();
     }
 
     /// The bytes of a row.

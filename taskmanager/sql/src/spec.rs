@@ -179,6 +179,8 @@ pub enum OperatorSpec {
         offset: u64,
         /// How many to put out.
         limit: Option<u64>,
+        /// Whether rows are only inserted.
+        is_insert_only: bool,
     },
     /// The first rows, in no particular order. One subtask.
     Limit {

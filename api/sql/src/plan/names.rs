@@ -209,7 +209,7 @@ pub(super) fn name(op: &OperatorSpec, inputs: &[SchemaRef], output: &SchemaRef) 
         OperatorSpec::ChangelogNormalize { key, .. } => format!("{kind}(key=[{}])", columns(key)),
         OperatorSpec::DropUpdateBefore => kind.to_owned(),
         OperatorSpec::TemporalSort { order: by } => format!("{kind}(orderBy=[{}])", order(by)),
-        OperatorSpec::Sort { order: by, offset, limit } => {
+        OperatorSpec::Sort { order: by, offset, limit, .. } => {
             let limit = limit.map(|limit| format!(", offset=[{offset}], fetch=[{limit}]")).unwrap_or_default();
             format!("{kind}(orderBy=[{}]{limit})", order(by))
         }

@@ -50,7 +50,7 @@ impl Planner<'_> {
         let props = self.props(input);
         if self.settings.is_batch {
             let what = format!("Sort {order:?} {offset} {limit:?}");
-            let op = OperatorSpec::Sort { order, offset, limit };
+            let op = OperatorSpec::Sort { order, offset, limit, is_insert_only: props.kinds.is_insert_only() };
             let props = Props { kinds: Kinds::default(), ..props.clone() };
             return Ok(self.add(Op::Spec(op), &[input], fields, props, &what));
         }
