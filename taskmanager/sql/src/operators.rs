@@ -7,28 +7,41 @@ use crate::program::{OperatorContext, kind_of};
 use crate::spec::OperatorSpec;
 
 pub mod calc;
+pub mod changelog_normalize;
 pub mod deduplicate;
 pub mod drop_update_before;
 pub mod join;
 pub mod limit;
+pub mod sink_materialize;
 pub mod sort;
+pub mod temporal_sort;
 #[cfg(test)]
 mod testing;
+pub mod top_n;
 pub mod values;
 pub mod watermark;
+pub mod window_top_n;
 
 /// Makes an operator.
 pub fn make(spec: &OperatorSpec, cx: &OperatorContext<'_>) -> Result<Box<dyn TableOperator>> {
     Ok(match spec {
         OperatorSpec::Calc { condition, projection } => Box::new(calc::Calc::new(condition.as_ref(), projection, cx)?),
+        OperatorSpec::ChangelogNormalize { key, with_update_before } => {
+            Box::new(changelog_normalize::ChangelogNormalize::new(key, *with_update_before, cx)?)
+        }
         OperatorSpec::Deduplicate(spec) => deduplicate::make(spec, cx)?,
         OperatorSpec::DropUpdateBefore => Box::new(drop_update_before::DropUpdateBefore),
         OperatorSpec::Join(spec) => Box::new(join::Join::new(spec, cx)?),
         OperatorSpec::Limit { offset, limit, is_insert_only: true } => Box::new(limit::Limit::new(*offset, *limit)),
+        OperatorSpec::Limit { offset, limit, is_insert_only: false } => top_n::limit(*offset, *limit, cx)?,
+        OperatorSpec::SinkMaterialize(spec) => Box::new(sink_materialize::SinkMaterialize::new(spec, cx)?),
         OperatorSpec::Sort { order, offset, limit, is_insert_only } => {
             Box::new(sort::Sort::new(order, *offset, *limit, *is_insert_only, cx)?)
         }
+        OperatorSpec::TemporalSort { order } => Box::new(temporal_sort::TemporalSort::new(order, cx)?),
+        OperatorSpec::TopN(spec) => top_n::make(spec, cx)?,
         OperatorSpec::Watermark(spec) => Box::new(watermark::Watermark::new(spec, cx)?),
+        OperatorSpec::WindowTopN(spec) => Box::new(window_top_n::WindowTopN::new(spec, cx)?),
         other => return Err(Error::input(format!("{} cannot be executed yet", kind_of(other)))),
     })
 }

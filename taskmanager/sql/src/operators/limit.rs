@@ -1,6 +1,6 @@
 //! `Limit` of rows that are only inserted: the first that come. One subtask counts.
 //!
-//! Of rows that also change, those count that are there: that is a Top-N without an order.
+//! Of rows that also change, those count that are there: that is a [`TopN`](super::top_n) without an order.
 
 use flott_checkpoint::Redistribution;
 use flott_core::Result;
