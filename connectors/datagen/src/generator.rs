@@ -1,6 +1,5 @@
 //! The values of a function at 0, 1, 2, …
 
-use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -9,9 +8,7 @@ use flott_core::{Batch, Data, Error, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::pace::{Due, Pace};
-
-/// There are at least so many strides, so that a job can be scaled up later.
-const STRIDES_MIN: u32 = 16;
+use crate::strides::{Stride, Strides, deal};
 
 /// The values of a function of an index. The indices are dealt out to all readers in *strides*: every n-th index.
 /// Each reader goes through its indices in order, so that time grows in all of them alike if it grows with the index.
@@ -52,13 +49,6 @@ pub struct GeneratorSplit {
     strides: Vec<Stride>,
 }
 
-/// Every `step`-th index from `next` on. There are `step` strides at the start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Stride {
-    next: u64,
-    step: u64,
-}
-
 impl<T: Data, F: Fn(u64) -> T + Send + Sync + 'static> Source for GeneratorSource<T, F> {
     type Item = T;
     type Split = GeneratorSplit;
@@ -77,22 +67,14 @@ impl<T: Data, F: Fn(u64) -> T + Send + Sync + 'static> Source for GeneratorSourc
                 "a generator cannot make {rate} rows per second: give a positive number"
             )));
         }
-        let readers = u64::from(cx.parallelism.max(1));
-        let strides_each = u64::from(STRIDES_MIN).div_ceil(readers);
-        let step = readers * strides_each;
-        let split = |reader: u64| {
-            let strides = (0..strides_each).map(|stride| Stride { next: reader + stride * readers, step });
-            GeneratorSplit { strides: strides.collect() }
-        };
-        Ok((0..readers).map(split).collect())
+        Ok(deal(cx.parallelism, 1).into_iter().map(|strides| GeneratorSplit { strides }).collect())
     }
 
     fn reader(&self, _cx: ReaderContext) -> Result<Box<dyn SplitReader<T, GeneratorSplit>>> {
         Ok(Box::new(GeneratorReader {
             function: self.function.clone(),
-            end: self.count.unwrap_or(u64::MAX),
             rows_per_second: self.rows_per_second,
-            strides: VecDeque::new(),
+            strides: Strides::new(self.count.unwrap_or(u64::MAX), 1),
             pace: None,
             row: PhantomData,
         }))
@@ -101,46 +83,25 @@ impl<T: Data, F: Fn(u64) -> T + Send + Sync + 'static> Source for GeneratorSourc
 
 struct GeneratorReader<T, F> {
     function: Arc<F>,
-    end: u64,
     rows_per_second: Option<f64>,
-    /// Its strides, the one with the lowest next index first.
-    strides: VecDeque<Stride>,
+    strides: Strides,
     /// Begun with the first record.
     pace: Option<Pace>,
     row: PhantomData<fn() -> T>,
 }
 
 impl<T, F> GeneratorReader<T, F> {
-    fn insert(&mut self, stride: Stride) {
-        if stride.next >= self.end {
-            return;
-        }
-        // The stride that is advanced is nearly always the last one then.
-        let at = match self.strides.back() {
-            Some(last) if last.next > stride.next => self.strides.partition_point(|other| other.next < stride.next),
-            _ => self.strides.len(),
-        };
-        self.strides.insert(at, stride);
-    }
-
     /// Its part of the rate, by its part of the strides.
     fn new_pace(&self, now_ms: i64) -> Option<Pace> {
         let rate = self.rows_per_second?;
-        let share: f64 = self.strides.iter().map(|stride| 1.0 / stride.step as f64).sum();
-        Some(Pace::new(rate * share, now_ms))
+        Some(Pace::new(rate * self.strides.share(), now_ms))
     }
 }
 
 impl<T: Data, F: Fn(u64) -> T + Send + Sync + 'static> SplitReader<T, GeneratorSplit> for GeneratorReader<T, F> {
     fn add_split(&mut self, split: GeneratorSplit) -> Result<()> {
-        for stride in split.strides {
-            if stride.step == 0 {
-                return Err(Error::input("a split of the generator is damaged: its step is 0"));
-            }
-            self.insert(stride);
-        }
         self.pace = None;
-        Ok(())
+        split.strides.into_iter().try_for_each(|stride| self.strides.add(stride))
     }
 
     fn poll(&mut self, batch: &mut Batch<T>, rows_max: usize) -> Result<ReadStatus> {
@@ -159,11 +120,7 @@ impl<T: Data, F: Fn(u64) -> T + Send + Sync + 'static> SplitReader<T, GeneratorS
                 None => {}
             }
         }
-        for _ in 0..rows {
-            let Some(Stride { next, step }) = self.strides.pop_front() else { break };
-            batch.rows.push((self.function)(next));
-            self.insert(Stride { next: next.saturating_add(step), step });
-        }
+        self.strides.take(rows, |index| batch.rows.push((self.function)(index)));
         if let Some(pace) = &mut self.pace {
             pace.advance(batch.len() as u64);
         }
@@ -171,7 +128,7 @@ impl<T: Data, F: Fn(u64) -> T + Send + Sync + 'static> SplitReader<T, GeneratorS
     }
 
     fn snapshot(&mut self) -> Result<Vec<GeneratorSplit>> {
-        Ok(self.strides.iter().map(|stride| GeneratorSplit { strides: vec![*stride] }).collect())
+        Ok(self.strides.iter().map(|stride| GeneratorSplit { strides: vec![stride] }).collect())
     }
 
     /// Its strides are read as one.

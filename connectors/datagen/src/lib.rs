@@ -13,10 +13,16 @@
 //!
 //! - [`CollectionSource`]: given records, in order, read by one reader
 //! - [`GeneratorSource`]: the values of a function at 0, 1, 2, …, read by all readers, at a limited rate if wanted
+//! - [`RowsSource`]: the same, many rows at a time; [`Draws`]: random numbers for it that can be drawn again
 
+mod batches;
 mod collection;
 mod generator;
 mod pace;
+mod random;
+mod strides;
 
+pub use batches::{MakeRows, RowsSource, RowsSplit};
 pub use collection::{CollectionSource, CollectionSplit};
 pub use generator::{GeneratorSource, GeneratorSplit};
+pub use random::{DrawStream, Draws, below, unit};

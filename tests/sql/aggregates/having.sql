@@ -1,0 +1,6 @@
+-- Groups that come in and go out of HAVING.
+CREATE TABLE orders (
+  id INT, `user` STRING, item STRING, qty INT, price DECIMAL(10, 2), ts TIMESTAMP(3),
+  WATERMARK FOR ts AS ts - INTERVAL '2' SECOND
+) WITH ('connector' = 'filesystem', 'path' = 'data/orders.json', 'format' = 'json');
+SELECT item, SUM(qty) AS total FROM orders WHERE id <> 15 GROUP BY item HAVING SUM(qty) < 11;

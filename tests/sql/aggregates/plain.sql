@@ -1,0 +1,5 @@
+-- Every plain aggregate, with nulls among keys and values.
+CREATE VIEW numbers AS SELECT * FROM (VALUES
+  (1, 'a', 10), (2, 'b', 20), (3, 'a', CAST(NULL AS INT)), (4, 'c', -5), (5, CAST(NULL AS STRING), 7), (6, 'b', 20), (7, 'a', 1)
+) AS t(id, k, v);
+SELECT k, COUNT(*), COUNT(v), SUM(v), AVG(v), MIN(v), MAX(v) FROM numbers GROUP BY k;

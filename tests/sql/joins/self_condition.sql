@@ -1,0 +1,5 @@
+-- A join on more than equality.
+CREATE VIEW numbers AS SELECT * FROM (VALUES
+  (1, 'a', 10), (2, 'b', 20), (3, 'a', CAST(NULL AS INT)), (4, 'c', -5), (5, CAST(NULL AS STRING), 7), (6, 'b', 20), (7, 'a', 1)
+) AS t(id, k, v);
+SELECT a.id, b.id, a.k FROM numbers a JOIN numbers b ON a.k = b.k AND a.id < b.id;

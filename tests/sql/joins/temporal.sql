@@ -1,0 +1,10 @@
+-- The rate as it was at the time of the payment.
+CREATE TABLE payments (
+  id INT, currency STRING, amount INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts
+) WITH ('connector' = 'filesystem', 'path' = 'data/payments.json', 'format' = 'json');
+CREATE TABLE rates (
+  currency STRING, rate DECIMAL(10, 4), ts TIMESTAMP(3), WATERMARK FOR ts AS ts,
+  PRIMARY KEY (currency) NOT ENFORCED
+) WITH ('connector' = 'filesystem', 'path' = 'data/rates.json', 'format' = 'json');
+SELECT p.id, p.currency, p.amount * r.rate AS value_usd
+FROM payments p JOIN rates FOR SYSTEM_TIME AS OF p.ts AS r ON p.currency = r.currency;

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Records what Apache Flink gives for the scripts, as NAME.expected beside NAME.sql.
+#   FLINK_SQL=path/to/flink-sql tests/sql/record.sh [script.sql…]
+# flink-sql prints the changelog of each SELECT of the scripts that it is given: row kind and values, separated by tabs.
+set -euo pipefail
+: "${FLINK_SQL:?the program that runs SQL scripts on Flink and prints changelogs}"
+folder=$(cd "$(dirname "$0")" && pwd)
+scripts=()
+for script in "$@"; do scripts+=("$(realpath "$script")"); done
+cd "$folder"
+[ $# -gt 0 ] || mapfile -t scripts < <(find "$folder" -name '*.sql' ! -name '*.flink.sql' | sort -V)
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+
+for mode in streaming batch; do
+  files=()
+  for script in "${scripts[@]}"; do
+    run=$script
+    if [ -e "${script%.sql}.flink.sql" ]; then run=${script%.sql}.flink.sql; fi
+    wanted=streaming
+    if grep -q '^-- record: batch' "$script"; then wanted=batch; fi
+    [ $wanted = $mode ] || continue
+    # All in one process, which takes long to start; each in a database of its own.
+    n=$((${#files[@]} / 2))
+    echo "CREATE DATABASE d$n; USE d$n; SELECT '#### ${script%.sql}.expected';" >"$tmp/$mode-$n.sql"
+    files+=("$tmp/$mode-$n.sql" "$run")
+  done
+  [ ${#files[@]} -gt 0 ] || continue
+  MODE=$mode "$FLINK_SQL" "${files[@]}" >"$tmp/$mode.out"
+  # What is left when all changes are applied, sorted.
+  awk -F '\t' '
+    function finish(  row, i, sort) {
+      if (file == "") return
+      sort = "LC_ALL=C sort > \"" file "\""
+      printf "" | sort
+      for (row in count) {
+        if (count[row] < 0) { print file ": deleted and not there: " row > "/dev/stderr"; failed = 1 }
+        for (i = 0; i < count[row]; i++) print row | sort
+      }
+      close(sort)
+      delete count
+    }
+    $2 ~ /^#### / { finish(); file = substr($2, 6); next }
+    { count[substr($0, 4)] += substr($1, 1, 1) == "+" ? 1 : -1 }
+    END { finish(); exit failed }
+  ' "$tmp/$mode.out"
+done

@@ -1,0 +1,2 @@
+SELECT a FROM (VALUES (1), (2), (2), (CAST(NULL AS INT))) AS t(a)
+EXCEPT SELECT b FROM (VALUES (2), (3)) AS u(b);

@@ -1,0 +1,6 @@
+-- Compared to a value that changes.
+CREATE TABLE orders (
+  id INT, `user` STRING, item STRING, qty INT, price DECIMAL(10, 2), ts TIMESTAMP(3),
+  WATERMARK FOR ts AS ts - INTERVAL '2' SECOND
+) WITH ('connector' = 'filesystem', 'path' = 'data/orders.json', 'format' = 'json');
+SELECT id, price FROM orders WHERE price > (SELECT AVG(price) FROM orders WHERE price < 50);

@@ -1,0 +1,7 @@
+CREATE TABLE orders (
+  id INT, `user` STRING, item STRING, qty INT, price DECIMAL(10, 2), ts TIMESTAMP(3),
+  WATERMARK FOR ts AS ts - INTERVAL '2' SECOND
+) WITH ('connector' = 'filesystem', 'path' = 'data/orders.json', 'format' = 'json');
+SELECT id, qty FROM (
+  SELECT *, ROW_NUMBER() OVER (ORDER BY id) AS rn FROM orders
+) WHERE rn BETWEEN 3 AND 5;
