@@ -12,8 +12,10 @@
 //! - [`expr`]: expressions that ship
 //! - [`changes`]: changes on their way out; [`touched`]: the keys that a chunk touches; [`time`]: time in rows
 //! - [`operator`]: what an operator implements
+//! - [`aggregates`]: aggregate functions
 //! - [`program`]: from a plan to a program; [`operators`]: one module each
 
+pub mod aggregates;
 pub mod changes;
 pub mod exchange;
 pub mod expr;
@@ -23,6 +25,8 @@ pub mod program;
 pub mod row;
 pub mod sort_key;
 pub mod spec;
+#[cfg(test)]
+mod testing;
 pub mod time;
 pub mod touched;
 

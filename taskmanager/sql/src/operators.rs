@@ -10,9 +10,12 @@ pub mod calc;
 pub mod changelog_normalize;
 pub mod deduplicate;
 pub mod drop_update_before;
+pub mod expand;
+pub mod group_aggregate;
 pub mod join;
 pub mod limit;
 pub mod sink_materialize;
+pub mod retention;
 pub mod sort;
 pub mod temporal_sort;
 #[cfg(test)]
@@ -31,6 +34,8 @@ pub fn make(spec: &OperatorSpec, cx: &OperatorContext<'_>) -> Result<Box<dyn Tab
         }
         OperatorSpec::Deduplicate(spec) => deduplicate::make(spec, cx)?,
         OperatorSpec::DropUpdateBefore => Box::new(drop_update_before::DropUpdateBefore),
+        OperatorSpec::Expand { projections } => Box::new(expand::Expand::new(projections, cx)?),
+        OperatorSpec::GroupAggregate(spec) => Box::new(group_aggregate::GroupAggregate::new(spec, cx)?),
         OperatorSpec::Join(spec) => Box::new(join::Join::new(spec, cx)?),
         OperatorSpec::Limit { offset, limit, is_insert_only: true } => Box::new(limit::Limit::new(*offset, *limit)),
         OperatorSpec::Limit { offset, limit, is_insert_only: false } => top_n::limit(*offset, *limit, cx)?,

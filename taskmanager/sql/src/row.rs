@@ -30,7 +30,9 @@ mod encode;
 mod tests;
 
 pub use decode::RowDecoder;
+pub(crate) use decode::take_length as read_length;
 pub use encode::RowEncoder;
+pub(crate) use encode::write_length;
 
 /// The bytes of one row or key, owned. Up to 24 of them need no allocation.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -194,6 +196,11 @@ impl KeyEncoder {
             None => self.keys.hashes.extend(self.keys.rows.iter().map(hash_of)),
         }
         Ok(&self.keys)
+    }
+
+    /// The keys of the batch before, once more.
+    pub fn last(&self) -> &Keys {
+        &self.keys
     }
 }
 

@@ -80,7 +80,7 @@ fn take<'a>(rest: &mut &'a [u8], length: usize) -> Result<&'a [u8]> {
     Ok(bytes)
 }
 
-fn take_length(rest: &mut &[u8]) -> Result<usize> {
+pub(crate) fn take_length(rest: &mut &[u8]) -> Result<usize> {
     let mut length = 0_u64;
     for shift in (0..=56).step_by(7) {
         let byte = take(rest, 1)?[0];

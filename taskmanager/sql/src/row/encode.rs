@@ -73,7 +73,7 @@ pub(super) fn check(data_type: &DataType) -> Result<()> {
     }
 }
 
-pub(super) fn write_length(length: usize, out: &mut Vec<u8>) {
+pub(crate) fn write_length(length: usize, out: &mut Vec<u8>) {
     let mut rest = length;
     while rest >= 0x80 {
         out.push(rest as u8 | 0x80);

@@ -1,0 +1,150 @@
+//! Groups become one: panes of a window, sessions that meet.
+
+use flott_core::Result;
+
+use super::input::Form;
+use super::plan::{Aggregate, Aggregates, Kind};
+use super::rich::{Rich, count};
+use super::state::{Accumulators, Arena};
+use super::update::{Changes, set_wide, wide};
+
+impl Aggregates {
+    /// Takes all rows of `from`, which come later, into a group.
+    pub fn merge(&self, arena: &mut Arena, group: usize, from: &Accumulators) -> Result<()> {
+        let mut copy = from.clone();
+        let other = arena.load(&mut copy);
+        arena.rows[group] += arena.rows[other];
+        for (index, set) in self.sets.iter().enumerate() {
+            let theirs = std::mem::take(arena.rich_mut(other, set.rich));
+            let Rich::Counted(theirs) = theirs else { continue };
+            // What one group had not, the aggregates of distinct values see as new.
+            let mut new: Vec<&[u8]> = Vec::new();
+            let ours = arena.rich_mut(group, set.rich).counted();
+            let mut gone: Vec<&[u8]> = Vec::new();
+            for (value, times) in theirs.iter() {
+                if ours.step(value, times) {
+                    if times > 0 { new.push(value) } else { gone.push(value) }
+                }
+            }
+            // In the order of bytes, so that the result does not depend on where they were.
+            new.sort_unstable();
+            let signs: Vec<i8> = new.iter().map(|_| 1).chain(gone.iter().map(|_| -1)).collect();
+            new.append(&mut gone);
+            let columns = set.decoder.decode(new.iter().copied())?;
+            let bound = self.bind_values(index, &columns, new.len())?;
+            let changes = Changes { groups: &vec![group as u32; new.len()], signs: Some(&signs) };
+            self.update_of_set(index, arena, &bound, changes)?;
+        }
+        for aggregate in self.aggregates.iter().filter(|aggregate| aggregate.set.is_none()) {
+            aggregate.merge(arena, group, other, self.retracts)?;
+        }
+        arena.pop();
+        Ok(())
+    }
+}
+
+impl Aggregate {
+    fn merge(&self, arena: &mut Arena, group: usize, other: usize, retracts: bool) -> Result<()> {
+        let mut theirs = [0; 5];
+        let words = arena.words_of(other, self.word);
+        let length = words.len().min(5);
+        theirs[..length].copy_from_slice(&words[..length]);
+        let at = self.word;
+        match &self.kind {
+            Kind::Count => {
+                let cell = &mut arena.cell(group, at)[0];
+                *cell = cell.wrapping_add(theirs[0]);
+            }
+            Kind::Sum { .. } | Kind::Mean => {
+                let cell = arena.cell(group, at);
+                cell[0] = cell[0].wrapping_add(theirs[0]);
+                match self.form {
+                    Form::Ints => cell[1] = cell[1].wrapping_add(theirs[1]),
+                    Form::Floats => {
+                        let sum = f32::from_bits(cell[1] as u32) + f32::from_bits(theirs[1] as u32);
+                        cell[1] = u64::from(sum.to_bits());
+                    }
+                    Form::Decimals => {
+                        let sum = wide(&cell[1..]).wrapping_add(wide(&theirs[1..]));
+                        set_wide(&mut cell[1..], sum);
+                    }
+                    _ => cell[1] = (f64::from_bits(cell[1]) + f64::from_bits(theirs[1])).to_bits(),
+                }
+            }
+            Kind::Spread { .. } => merge_spread(arena.cell(group, at), &theirs),
+            Kind::Best { is_max } if theirs[0] != 0 => {
+                let is_wide = self.form == Form::Decimals;
+                let cell = arena.cell(group, at);
+                let value = |words: &[u64]| match is_wide {
+                    true => u128::from(words[1]) | u128::from(words[2]) << 64,
+                    false => u128::from(words[1]),
+                };
+                let (ours, new) = (value(cell), value(&theirs));
+                if cell[0] == 0 || (if *is_max { new > ours } else { new < ours }) {
+                    let length = if is_wide { 3 } else { 2 };
+                    cell[..length].copy_from_slice(&theirs[..length]);
+                }
+            }
+            Kind::Best { .. } => {}
+            kind => {
+                let theirs = std::mem::take(arena.rich_mut(other, self.rich));
+                self.merge_rich(kind, arena.rich_mut(group, self.rich), theirs, retracts);
+            }
+        }
+        Ok(())
+    }
+
+    fn merge_rich(&self, kind: &Kind, ours: &mut Rich, theirs: Rich, retracts: bool) {
+        if *ours == Rich::Nothing {
+            *ours = theirs;
+            return;
+        }
+        match (ours, theirs) {
+            (Rich::Value(known), Rich::Value(new)) => {
+                let replaces = match kind {
+                    Kind::BestBlob { is_max: true } => new > *known,
+                    Kind::BestBlob { is_max: false } => new < *known,
+                    Kind::Edge { is_first } => !is_first,
+                    _ => false,
+                };
+                if replaces {
+                    *known = new;
+                }
+            }
+            (Rich::Ordered(known), Rich::Ordered(new)) => {
+                new.into_iter().for_each(|(value, times)| count(known, value, times));
+            }
+            (Rich::Sequence(known), Rich::Sequence(new)) => known.append(&new, retracts),
+            (Rich::Text(known), Rich::Text(new)) => {
+                if let Kind::Text { separator: Some(separator) } = kind {
+                    known.push_str(separator);
+                }
+                known.push_str(&new);
+            }
+            (Rich::Sketch(known), Rich::Sketch(new)) => known.merge(&new),
+            _ => {}
+        }
+    }
+}
+
+/// Chan's way of putting two spreads together.
+fn merge_spread(cell: &mut [u64], theirs: &[u64]) {
+    let (ours, new) = (cell[0] as i64, theirs[0] as i64);
+    if new == 0 {
+        return;
+    }
+    if ours == 0 {
+        cell[..3].copy_from_slice(&theirs[..3]);
+        return;
+    }
+    let all = ours.wrapping_add(new);
+    if all == 0 {
+        cell[..3].fill(0);
+        return;
+    }
+    let (mean, squares) = (f64::from_bits(cell[1]), f64::from_bits(cell[2]));
+    let distance = f64::from_bits(theirs[1]) - mean;
+    let new_mean = mean + distance * new as f64 / all as f64;
+    let squares = squares + f64::from_bits(theirs[2]) + distance * distance * ours as f64 * new as f64 / all as f64;
+    cell[..3].copy_from_slice(&[all as u64, new_mean.to_bits(), squares.to_bits()]);
+}

@@ -1,0 +1,299 @@
+//! `GroupAggregate`: GROUP BY without windows. What a key results in is updated as rows come.
+//!
+//! What a chunk does to a key is put out once: nothing if its result is what it was, a new row if the key had none, `-D` if
+//! it has no rows any more, else `-U` and `+U`. So the work that follows goes with keys, not with rows.
+
+use arrow::array::{ArrayRef, UInt32Array};
+use arrow::compute::{concat, take};
+use arrow::datatypes::{DataType, SchemaRef};
+use flott_checkpoint::Redistribution;
+use flott_chunk::{Chunk, RowKind};
+use flott_core::time::Timestamp;
+use flott_core::{Error, Result};
+use flott_network::Barrier;
+use flott_operators::operator::{OpenContext, OperatorSnapshot, StateVisitor};
+use flott_state::KeyedTable;
+use serde::{Deserialize, Serialize};
+
+use super::retention::Retention;
+use crate::aggregates::grouping::Grouping;
+use crate::aggregates::update::Changes;
+use crate::aggregates::{Accumulators, Aggregates, Arena};
+use crate::operator::{Emit, TableOperator};
+use crate::program::OperatorContext;
+use crate::row::{EncodedRows, KeyEncoder, Keys, RowBytes, RowDecoder, RowEncoder, hash_of};
+use crate::spec::GroupAggregateSpec;
+
+/// The name of the operator state that says that the final rows of a batch job have been put out.
+const ENDED: &str = "ended";
+
+/// What is kept of a key.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Group {
+    /// When it was used last, where unused keys go; else 0.
+    used: Timestamp,
+    accumulators: Accumulators,
+}
+
+/// See the module's documentation.
+pub struct GroupAggregate {
+    key_columns: Vec<usize>,
+    keys: KeyEncoder,
+    key_decoder: RowDecoder,
+    table: KeyedTable<RowBytes, (), Group>,
+    aggregates: Aggregates,
+    results: RowEncoder,
+    arena: Arena,
+    grouping: Grouping,
+    retention: Retention,
+    output: SchemaRef,
+    with_update_before: bool,
+    is_batch: bool,
+    has_ended: bool,
+    /// Whether this subtask answers for a table without rows, if there is no key.
+    is_first: bool,
+    key: RowBytes,
+}
+
+impl GroupAggregate {
+    /// Makes it, without rows.
+    ///
+    /// # Errors
+    /// An aggregate cannot be computed, or a column cannot be a key.
+    pub fn new(spec: &GroupAggregateSpec, cx: &OperatorContext<'_>) -> Result<Self> {
+        let types = cx.types(0);
+        let key_types: Vec<DataType> = spec.keys.iter().map(|column| types[*column].clone()).collect();
+        let results: Vec<DataType> = spec.aggregates.iter().map(|aggregate| aggregate.result.clone()).collect();
+        let aggregates = Aggregates::new(&spec.aggregates, &cx.inputs[0], !spec.is_insert_only)?;
+        Ok(Self {
+            key_columns: spec.keys.clone(),
+            keys: KeyEncoder::new(&spec.keys, &types)?,
+            key_decoder: RowDecoder::new(&key_types)?,
+            table: cx.task.table("groups"),
+            arena: aggregates.arena(),
+            aggregates,
+            results: RowEncoder::new(&results)?,
+            grouping: Grouping::default(),
+            retention: Retention::new(if spec.is_batch { 0 } else { spec.ttl_ms }),
+            output: SchemaRef::clone(cx.output),
+            with_update_before: spec.with_update_before,
+            is_batch: spec.is_batch,
+            has_ended: false,
+            is_first: cx.task.subtask.index == 0,
+            key: RowBytes::default(),
+        })
+    }
+
+    /// Loads the groups of a chunk into the arena.
+    fn load(
+        table: &mut KeyedTable<RowBytes, (), Group>,
+        keys: &Keys,
+        grouping: &Grouping,
+        arena: &mut Arena,
+        key: &mut RowBytes,
+        retention: &mut Retention,
+    ) {
+        arena.clear();
+        let now = retention.now();
+        for &first in &grouping.firsts {
+            let (hash, bytes) = (keys.hashes[first as usize], keys.rows.get(first as usize));
+            key.set(bytes);
+            let mut is_new = false;
+            let group = table.get_or_insert_with(hash, key, (), || {
+                is_new = true;
+                Group::default()
+            });
+            if !is_new && retention.is_over(group.used) {
+                // It counts as gone, also if it has not been taken away yet.
+                group.accumulators = Accumulators::default();
+            }
+            arena.load(&mut group.accumulators);
+            if retention.is_on() {
+                group.used = now;
+                if is_new {
+                    retention.note(now, hash);
+                }
+            }
+        }
+    }
+
+    /// Puts the groups of a chunk back; those without rows go.
+    fn store(
+        table: &mut KeyedTable<RowBytes, (), Group>,
+        keys: &Keys,
+        grouping: &Grouping,
+        arena: &mut Arena,
+        key: &mut RowBytes,
+    ) {
+        for (group, &first) in grouping.firsts.iter().enumerate() {
+            let (hash, bytes) = (keys.hashes[first as usize], keys.rows.get(first as usize));
+            key.set(bytes);
+            if arena.rows[group] == 0 {
+                table.remove(hash, key, &());
+            } else if let Some(kept) = table.get_mut(hash, key, &()) {
+                arena.store(group, &mut kept.accumulators);
+            }
+        }
+    }
+
+    /// What the chunk has done to the results, as rows.
+    fn changes(
+        &mut self,
+        chunk: &Chunk,
+        existed: &[bool],
+        old: &[ArrayRef],
+        new: &[ArrayRef],
+        out: &mut Emit<'_>,
+    ) -> Result<()> {
+        let groups = existed.len();
+        let (mut before, mut after) = (EncodedRows::default(), EncodedRows::default());
+        self.results.encode(old, groups, &mut before)?;
+        self.results.encode(new, groups, &mut after)?;
+        let mut chosen: Vec<u32> = Vec::with_capacity(groups);
+        let mut firsts: Vec<u32> = Vec::with_capacity(groups);
+        let mut kinds = Vec::with_capacity(groups);
+        for (group, existed) in existed.iter().enumerate() {
+            let (old_row, new_row) = (group as u32, (groups + group) as u32);
+            let mut add = |row, kind| {
+                chosen.push(row);
+                firsts.push(self.grouping.firsts[group]);
+                kinds.push(kind);
+            };
+            match (*existed, self.arena.rows[group] > 0) {
+                (false, true) => add(new_row, RowKind::Insert),
+                (true, false) => add(old_row, RowKind::Delete),
+                // With a TTL an unchanged row is put out all the same: whoever comes next must not forget it sooner.
+                (true, true) if self.retention.is_on() || before.get(group) != after.get(group) => {
+                    if self.with_update_before {
+                        add(old_row, RowKind::UpdateBefore);
+                    }
+                    add(new_row, RowKind::UpdateAfter);
+                }
+                _ => {}
+            }
+        }
+        if chosen.is_empty() {
+            return Ok(());
+        }
+        let failed = |error| Error::system(format!("putting results together: {error}"));
+        let (chosen, firsts) = (UInt32Array::from(chosen), UInt32Array::from(firsts));
+        let mut columns = Vec::with_capacity(self.key_columns.len() + new.len());
+        for column in &self.key_columns {
+            columns.push(take(chunk.column(*column), &firsts, None).map_err(failed)?);
+        }
+        for (old, new) in old.iter().zip(new) {
+            let both = concat(&[old.as_ref(), new.as_ref()]).map_err(failed)?;
+            columns.push(take(&both, &chosen, None).map_err(failed)?);
+        }
+        let all = Chunk::of_columns(&self.output, columns, kinds.len(), kinds)?;
+        for start in (0..all.len()).step_by(Chunk::ROWS_MAX) {
+            out.emit(all.slice(start, Chunk::ROWS_MAX.min(all.len() - start)))?;
+        }
+        Ok(())
+    }
+
+    /// For each row, whether it comes or goes. What goes from a group that has no rows was never there, and does not count.
+    fn signs(&mut self, chunk: &Chunk) -> Option<Vec<i8>> {
+        let rows = &mut self.arena.rows;
+        let Some(kinds) = chunk.kinds() else {
+            self.grouping.groups.iter().for_each(|group| rows[*group as usize] += 1);
+            return None;
+        };
+        let sign = |(kind, group): (&RowKind, &u32)| {
+            let rows = &mut rows[*group as usize];
+            let sign = if kind.is_addition() { 1 } else { -i8::from(*rows > 0) };
+            *rows += i64::from(sign);
+            sign
+        };
+        Some(kinds.iter().zip(&self.grouping.groups).map(sign).collect())
+    }
+}
+
+impl TableOperator for GroupAggregate {
+    fn process(&mut self, chunk: Chunk, out: &mut Emit<'_>) -> Result<()> {
+        let keys = self.keys.encode(chunk.batch.columns(), chunk.len(), chunk.hashes.as_deref())?;
+        self.grouping.assign(keys);
+        Self::load(&mut self.table, keys, &self.grouping, &mut self.arena, &mut self.key, &mut self.retention);
+        let existed: Vec<bool> = self.arena.rows.iter().map(|rows| *rows > 0).collect();
+        let old = if self.is_batch { Vec::new() } else { self.aggregates.results(&self.arena)? };
+        let bound = self.aggregates.bind(&chunk.batch)?;
+        let signs = self.signs(&chunk);
+        let changes = Changes { groups: &self.grouping.groups, signs: signs.as_deref() };
+        self.aggregates.update(&mut self.arena, &bound, 0..chunk.len(), changes)?;
+        if !self.is_batch {
+            let new = self.aggregates.results(&self.arena)?;
+            self.changes(&chunk, &existed, &old, &new, out)?;
+        }
+        let keys = self.keys.last();
+        Self::store(&mut self.table, keys, &self.grouping, &mut self.arena, &mut self.key);
+        Ok(())
+    }
+
+    fn open(&mut self, cx: &mut OpenContext<'_>) -> Result<()> {
+        let ended: Vec<bool> = cx.restored.take_state(cx.operator, ENDED)?;
+        self.has_ended = ended.contains(&true);
+        Ok(())
+    }
+
+    fn states(&mut self, visit: StateVisitor<'_>) -> Result<()> {
+        visit(&mut self.table)
+    }
+
+    fn restored(&mut self) -> Result<()> {
+        if self.retention.is_on() {
+            let retention = &mut self.retention;
+            self.table.visit(|key, (), group| {
+                retention.note(group.used, hash_of(key.as_slice()));
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    fn on_time(&mut self, now: Timestamp, _: &mut Emit<'_>) -> Result<Timestamp> {
+        if !self.retention.is_on() {
+            return Ok(Timestamp::MAX);
+        }
+        Ok(self.retention.expire(now, &mut self.table, |group| group.used))
+    }
+
+    fn on_end(&mut self, out: &mut Emit<'_>) -> Result<()> {
+        if !self.is_batch || std::mem::replace(&mut self.has_ended, true) {
+            return Ok(());
+        }
+        self.arena.clear();
+        let mut keys = Vec::new();
+        let Self { table, arena, key_columns, is_first, .. } = self;
+        // Taken out, so that a restore of the last checkpoint does not put anything out again.
+        table.take_all(|key, (), mut group| {
+            if group.accumulators.rows > 0 {
+                arena.load(&mut group.accumulators);
+                keys.push(key);
+            }
+            Ok(())
+        })?;
+        if key_columns.is_empty() && keys.is_empty() && *is_first {
+            // No rows have a result too.
+            self.arena.add();
+            keys.push(RowBytes::default());
+        }
+        let mut columns = self.key_decoder.decode(keys.iter().map(RowBytes::as_slice))?;
+        columns.extend(self.aggregates.results(&self.arena)?);
+        let all = Chunk::of_columns(&self.output, columns, keys.len(), vec![RowKind::Insert; keys.len()])?;
+        self.arena.clear();
+        for start in (0..all.len()).step_by(Chunk::ROWS_MAX) {
+            out.emit(all.slice(start, Chunk::ROWS_MAX.min(all.len() - start)))?;
+        }
+        Ok(())
+    }
+
+    fn snapshot(&mut self, _: &Barrier, snapshot: &mut OperatorSnapshot<'_>) -> Result<()> {
+        match self.is_batch {
+            true => snapshot.add(ENDED, Redistribution::Union, &[self.has_ended]),
+            false => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
