@@ -1,0 +1,6 @@
+-- Bids on some auctions.
+CREATE TABLE bid (
+  auction BIGINT, bidder BIGINT, price BIGINT, channel STRING, url STRING, `dateTime` TIMESTAMP(3), extra STRING,
+  WATERMARK FOR `dateTime` AS `dateTime` - INTERVAL '4' SECOND
+) WITH ('connector' = 'filesystem', 'path' = 'data/bid.json', 'format' = 'json');
+SELECT auction, price FROM bid WHERE MOD(auction, 123) = 0;
