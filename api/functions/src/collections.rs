@@ -1,7 +1,9 @@
 //! Arrays, maps and rows. An array function picks elements of what it is given, by place.
 
 use std::cmp::Ordering;
-use std::collections::HashSet;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, ListArray, MapArray, StructArray, UInt64Array, new_null_array};
@@ -13,7 +15,7 @@ use datafusion::logical_expr::ScalarUDF;
 
 use crate::cast::Cast;
 use crate::compare::Keys;
-use crate::define::{Call, Function, Takes, Types, is};
+use crate::define::{Call, Function, Takes, Types, is, user_error};
 use crate::types::coerce::common_type;
 use crate::types::{array_of, map_of};
 
@@ -54,7 +56,7 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
             one(call, |range, _| match range.len() {
                 0 => Ok(None),
                 1 => Ok(Some(range.start)),
-                count => Err(crate::define::user_error(format!("ELEMENT of an array of {count}"))),
+                count => Err(user_error(format!("ELEMENT of an array of {count}"))),
             })
         }),
         Function::new("flink_array_contains", &[List, Any], is::boolean, |call| {
@@ -104,7 +106,9 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
         Function::new("flink_array_slice", &[List, Int, Int], is::first, |call| {
             let starts = call.ints(1)?;
             let ends = if call.has(2) { Some(call.ints(2)?) } else { None };
-            pick(call, &[0], |row, _, sides| {
+            let is_given =
+                |row: usize| starts.get(row).is_some() && ends.as_ref().is_none_or(|ends| ends.get(row).is_some());
+            pick_where(call, &[0], is_given, |row, _, sides| {
                 let length = sides[0].len() as i64;
                 let place = |at: i64| if at < 0 { at + length + 1 } else { at.max(1) };
                 let start = place(starts.get(row).unwrap_or(1)).max(1);
@@ -118,7 +122,9 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
             let ascending = if call.has(1) { Some(call.bools(1)?) } else { None };
             let nulls_first = if call.has(2) { Some(call.bools(2)?) } else { None };
             let elements = elements(&call.array(0)?)?;
-            pick(call, &[0], |row, keys, sides| {
+            let is_given =
+                |row: usize| [&ascending, &nulls_first].into_iter().flatten().all(|given| given.get(row).is_some());
+            pick_where(call, &[0], is_given, |row, keys, sides| {
                 let is_ascending = ascending.as_ref().and_then(|given| given.get(row)).unwrap_or(true);
                 let is_first = nulls_first.as_ref().and_then(|given| given.get(row)).unwrap_or(is_ascending);
                 let mut all: Vec<_> = sides[0].clone().collect();
@@ -190,9 +196,9 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     functions.into_iter().map(Function::make).collect()
 }
 
-type Range = std::ops::Range<usize>;
+pub(crate) type Range = std::ops::Range<usize>;
 
-fn element(of: &DataType) -> Option<&Arc<Field>> {
+pub(crate) fn element(of: &DataType) -> Option<&Arc<Field>> {
     match of {
         DataType::List(element) => Some(element),
         _ => None,
@@ -203,11 +209,11 @@ fn element_type(of: &Types<'_>) -> Option<DataType> {
     Some(element(&of.types[0])?.data_type().clone())
 }
 
-fn common(of: &Types<'_>) -> Option<DataType> {
+pub(crate) fn common(of: &Types<'_>) -> Option<DataType> {
     common_type(&of.types)
 }
 
-fn elements(of: &ArrayRef) -> Result<ArrayRef> {
+pub(crate) fn elements(of: &ArrayRef) -> Result<ArrayRef> {
     Ok(match of.data_type() {
         DataType::List(_) => Arc::clone(of.as_list::<i32>().values()),
         DataType::Map(..) => Arc::new(of.as_map().entries().clone()),
@@ -215,7 +221,7 @@ fn elements(of: &ArrayRef) -> Result<ArrayRef> {
     })
 }
 
-fn offsets(of: &ArrayRef) -> Result<Vec<usize>> {
+pub(crate) fn offsets(of: &ArrayRef) -> Result<Vec<usize>> {
     let offsets = match of.data_type() {
         DataType::List(_) => of.as_list::<i32>().value_offsets(),
         DataType::Map(..) => of.as_map().value_offsets(),
@@ -225,7 +231,21 @@ fn offsets(of: &ArrayRef) -> Result<Vec<usize>> {
 }
 
 /// Arrays of elements of those given, by their place in all of them; NULL if one of the arrays is.
-fn pick(call: &Call<'_>, of: &[usize], choose: impl Fn(usize, &Keys, &[Range]) -> Vec<usize>) -> Result<ArrayRef> {
+pub(crate) fn pick(
+    call: &Call<'_>,
+    of: &[usize],
+    choose: impl Fn(usize, &Keys, &[Range]) -> Vec<usize>,
+) -> Result<ArrayRef> {
+    pick_where(call, of, |_| true, choose)
+}
+
+/// The same; NULL also in other rows than those.
+fn pick_where(
+    call: &Call<'_>,
+    of: &[usize],
+    is_given: impl Fn(usize) -> bool,
+    choose: impl Fn(usize, &Keys, &[Range]) -> Vec<usize>,
+) -> Result<ArrayRef> {
     let field = element(call.returns).ok_or_else(|| DataFusionError::Internal("no array".to_owned()))?;
     let cast = Cast { zone: call.zone, is_try: true };
     let lists = of.iter().map(|at| call.array(*at)).collect::<Result<Vec<_>>>()?;
@@ -239,7 +259,7 @@ fn pick(call: &Call<'_>, of: &[usize], choose: impl Fn(usize, &Keys, &[Range]) -
     let (mut picked, mut lengths, mut valid) =
         (Vec::new(), Vec::with_capacity(call.rows), Vec::with_capacity(call.rows));
     for row in 0..call.rows {
-        let is_valid = lists.iter().all(|list| list.is_valid(row));
+        let is_valid = is_given(row) && lists.iter().all(|list| list.is_valid(row));
         let before = picked.len();
         if is_valid {
             let range = |(start, places): (&usize, &Vec<usize>)| start + places[row]..start + places[row + 1];
@@ -329,9 +349,37 @@ fn map(call: &Call<'_>) -> Result<ArrayRef> {
     };
     let keys = side_by_side(call, 0, 2, pair[0].data_type())?;
     let values = side_by_side(call, 1, 2, pair[1].data_type())?;
-    let pairs = StructArray::try_new(pair.clone(), vec![keys, values], None)?;
-    let lengths = OffsetBuffer::from_lengths(vec![call.columns.len() / 2; call.rows]);
+    if keys.null_count() > 0 {
+        return Err(user_error("a key of MAP[…] is NULL: no map can hold it"));
+    }
+    let known = Keys::new(&[Arc::clone(&keys)])?;
+    let each = call.columns.len() / 2;
+    let (mut picks, mut lengths) = (Vec::with_capacity(keys.len()), Vec::with_capacity(call.rows));
+    for row in 0..call.rows {
+        let kept = last_of_each(row * each..(row + 1) * each, |at| known.get(0, at));
+        lengths.push(kept.len());
+        picks.extend(kept.into_iter().map(|at| at as u64));
+    }
+    let picks = UInt64Array::from(picks);
+    let pairs =
+        StructArray::try_new(pair.clone(), vec![take(&keys, &picks, None)?, take(&values, &picks, None)?], None)?;
+    let lengths = OffsetBuffer::from_lengths(lengths);
     Ok(Arc::new(MapArray::try_new(Arc::clone(entries), lengths, pairs, None, *is_sorted)?))
+}
+
+/// Of entries with the same key only the last, where the first one stands.
+pub(crate) fn last_of_each<T: Copy, K: Eq + Hash>(all: impl Iterator<Item = T>, key: impl Fn(T) -> K) -> Vec<T> {
+    let (mut kept, mut places) = (Vec::new(), HashMap::new());
+    for one in all {
+        match places.entry(key(one)) {
+            Entry::Occupied(place) => kept[*place.get()] = one,
+            Entry::Vacant(place) => {
+                place.insert(kept.len());
+                kept.push(one);
+            }
+        }
+    }
+    kept
 }
 
 fn row_type(of: &Types<'_>) -> Option<DataType> {

@@ -260,7 +260,8 @@ impl ScalarUDFImpl for Function {
             Some(name) => zone_of(name).ok_or_else(|| user_error(format!("there is no time zone '{name}'")))?,
             None => Zone::Named(Tz::UTC),
         };
-        let call = Call { columns, rows, returns: arguments.return_field.data_type(), zone };
+        let (returns, fields) = (arguments.return_field.data_type(), &arguments.arg_fields[..]);
+        let call = Call { columns, rows, returns, fields, zone };
         let mut found = (self.evaluate)(&call)?;
         if found.data_type() != call.returns {
             found = arrow::compute::cast(&found, call.returns)?;
@@ -317,6 +318,8 @@ pub(crate) struct Call<'a> {
     pub(crate) columns: Vec<Column>,
     pub(crate) rows: usize,
     pub(crate) returns: &'a DataType,
+    /// What is known of the arguments.
+    pub(crate) fields: &'a [FieldRef],
     /// The session's.
     pub(crate) zone: Zone,
 }

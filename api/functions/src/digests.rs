@@ -118,7 +118,7 @@ fn str_to_map(call: &Call<'_>) -> Result<ArrayRef> {
             continue;
         };
         let mut found: Vec<(&str, Option<&str>)> = Vec::new();
-        for pair in text.split(between) {
+        for pair in text.split(between).filter(|_| !text.is_empty()) {
             let (key, value) = pair.split_once(within).map_or((pair, None), |(key, value)| (key, Some(value)));
             match found.iter_mut().find(|(known, _)| *known == key) {
                 Some(known) => known.1 = value,

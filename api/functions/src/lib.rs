@@ -2,7 +2,9 @@
 //!
 //! Every function that an expression of a plan may call is here, under one name that never changes, since compiled plans
 //! refer to it: see [`all`].
+mod addresses;
 mod arithmetic;
+pub mod builtins;
 mod cast;
 mod collections;
 mod compare;
@@ -10,19 +12,25 @@ mod conditional;
 mod decimal;
 mod define;
 mod digests;
+mod edits;
 mod json;
 mod matching;
 mod moment;
 mod numeric;
 mod patterns;
+mod printf;
+mod query_time;
 mod strings;
 mod temporal;
 mod text;
+mod type_names;
 pub mod types;
 
 use std::sync::Arc;
 
 use datafusion::logical_expr::ScalarUDF;
+
+pub use query_time::at_query_start;
 
 /// All functions. SQL's `f` is named `f`, or `flink_f` if DataFusion has another one of that name.
 pub fn all() -> Vec<Arc<ScalarUDF>> {
@@ -37,7 +45,11 @@ pub fn all() -> Vec<Arc<ScalarUDF>> {
         matching::all(),
         digests::all(),
         collections::all(),
+        edits::all(),
         json::all(),
+        addresses::all(),
+        printf::all(),
+        type_names::all(),
     ]
     .concat()
 }

@@ -10,7 +10,7 @@ use datafusion::common::Result;
 use datafusion::logical_expr::ScalarUDF;
 use regex::{NoExpand, Regex};
 
-use crate::define::{Call, Function, Takes, Types, convert, is};
+use crate::define::{Call, Function, Takes, Types, convert, is, user_error};
 use crate::types::array_of;
 
 use Takes::{Int, Text};
@@ -90,12 +90,17 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
         Function::new("similar_to", &[Text, Text, Text], is::boolean, |call| {
             let (texts, patterns) = (call.texts(0)?, call.texts(1)?);
             let escapes = if call.has(2) { Some(call.texts(2)?) } else { None };
-            call.make_bools(|row| {
-                let text = texts.get(row)?;
+            let one = |row: usize| {
+                let (Some(text), Some(pattern)) = (texts.get(row), patterns.get(row)) else { return Ok(None) };
                 let escape =
                     escapes.as_ref().and_then(|escapes| escapes.get(row)).and_then(|escape| escape.chars().next());
-                with_regex(&of_similar(patterns.get(row)?, escape), |regex| regex.is_match(text))
-            })
+                match with_regex(&of_similar(pattern, escape), |regex| regex.is_match(text)) {
+                    None => Err(user_error(format!("'{pattern}' is no pattern of SIMILAR TO"))),
+                    found => Ok(found),
+                }
+            };
+            let found = (0..call.rows).map(one).collect::<Result<Vec<_>>>()?;
+            call.make_bools(|row| found[row])
         })
         .least(2),
     ];
@@ -127,16 +132,35 @@ fn extract_all(call: &Call<'_>) -> Result<ArrayRef> {
     convert(&(Arc::new(made.finish()) as ArrayRef), call.returns)
 }
 
-/// SQL's regular expression as an ordinary one: `%` and `_` are any text and any character.
+/// SQL's regular expression as an ordinary one: `%` and `_` are any text and any character, `.`, `^` and `$` are themselves.
 fn of_similar(pattern: &str, escape: Option<char>) -> String {
     let mut made = String::from("(?s)^(?:");
-    let mut chars = pattern.chars();
+    let mut chars = pattern.chars().peekable();
     while let Some(c) = chars.next() {
         match c {
             _ if Some(c) == escape => made.extend(chars.next().map(|c| regex::escape(&c.to_string()))),
             '%' => made.push_str(".*"),
             '_' => made.push('.'),
             '.' | '^' | '$' | '\\' => made.extend(['\\', c]),
+            '[' => {
+                // Any of these characters, with classes such as `[:ALPHA:]`.
+                made.push('[');
+                made.extend(chars.next_if_eq(&'^'));
+                let mut is_class = false;
+                while let Some(c) = chars.next() {
+                    match c {
+                        ']' if !is_class => {
+                            made.push(']');
+                            break;
+                        }
+                        '[' if chars.peek() == Some(&':') => is_class = true,
+                        '[' | '&' | '~' | '\\' | '^' => made.push('\\'),
+                        ']' => is_class = false,
+                        _ => {}
+                    }
+                    if is_class || c == ']' { made.extend(c.to_lowercase()) } else { made.push(c) }
+                }
+            }
             _ => made.push(c),
         }
     }

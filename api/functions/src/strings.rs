@@ -164,7 +164,7 @@ pub(crate) fn shown(call: &Call<'_>, at: usize) -> Result<Texts> {
     let cast = Cast { zone: call.zone, is_try: true };
     let mut columns = call.columns.clone();
     columns[at].array = cast.show(&columns[at].array)?;
-    Call { columns, rows: call.rows, returns: call.returns, zone: call.zone }.texts(at)
+    Call { columns, ..*call }.texts(at)
 }
 
 fn is_texts(_: &Types<'_>) -> Option<DataType> {

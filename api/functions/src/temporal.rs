@@ -6,14 +6,16 @@ use arrow::array::{ArrayRef, AsArray};
 use arrow::compute::cast as arrow_cast;
 use arrow::datatypes::{DataType, Int32Type, Int64Type, IntervalYearMonthType, TimeUnit};
 use chrono::{DateTime, Datelike, Days, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Timelike};
-use datafusion::common::Result;
+use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::ScalarUDF;
 
-use crate::arithmetic::plus_months;
-use crate::define::{Call, Function, Takes, Texts, Types, is, user_error, zone_of};
+use crate::arithmetic::{self, plus_months};
+use crate::define::{Call, Function, Takes, Texts, Types, Zone, is, user_error, zone_of};
 use crate::moment::{Moments, from_nanos};
 use crate::patterns::{Pattern, USUAL, read_usual};
 use crate::text;
+use crate::types::coerce::{Arithmetic, arithmetic_type, common_type, is_approximate, is_interval, is_numeric};
+use crate::types::time_unit;
 
 use Takes::{Any, Number, Temporal, Text};
 
@@ -23,6 +25,18 @@ fn timestamp(_: &Types<'_>) -> Option<DataType> {
 
 fn timestamp_ltz(_: &Types<'_>) -> Option<DataType> {
     Some(DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into())))
+}
+
+/// A constant precision of a number is that of the type too, if it is finer than milliseconds.
+fn ltz_of_number(of: &Types<'_>) -> Option<DataType> {
+    let precision = match of.constants.get(1).copied().flatten() {
+        Some(precision) if is_numeric(&of.types[0]) => match precision.cast_to(&DataType::Int64).ok()? {
+            ScalarValue::Int64(Some(precision)) => u8::try_from(precision).ok().filter(|precision| *precision <= 9)?,
+            _ => 3,
+        },
+        _ => 3,
+    };
+    Some(DataType::Timestamp(time_unit(precision.max(3)), Some("UTC".into())))
 }
 
 fn date(_: &Types<'_>) -> Option<DataType> {
@@ -48,9 +62,10 @@ macro_rules! part {
 pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     let functions = vec![
         Function::new("flink_current_timestamp", &[], timestamp_ltz, |call| now(call, false))
-            .alias(&["flink_now", "current_row_timestamp"])
+            .alias(&["flink_now"])
             .volatile()
             .never_null(),
+        Function::new("current_row_timestamp", &[], timestamp_ltz, |call| now(call, false)).volatile().never_null(),
         Function::new("proctime", &[], timestamp_ltz, |call| now(call, false)).volatile().never_null(),
         Function::new("localtimestamp", &[], timestamp, |call| now(call, true)).volatile().never_null(),
         Function::new("flink_current_date", &[], date, |call| now(call, true)).volatile().never_null(),
@@ -72,14 +87,14 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
         .least(1),
         Function::new("flink_to_timestamp", &[Text, Text], timestamp, |call| {
             let texts = call.texts(0)?;
-            let patterns = Patterns::of(call, 1)?;
+            let patterns = Patterns::of(call, 1)?.check()?;
             from_nanos(call.rows, call.returns, |row| patterns.read(row, texts.get(row)?))
         })
         .least(1),
-        Function::new("to_timestamp_ltz", &[Any, Any, Text], timestamp_ltz, to_timestamp_ltz).least(1),
+        Function::new("to_timestamp_ltz", &[Any, Any, Text], ltz_of_number, to_timestamp_ltz).least(1),
         Function::new("flink_to_date", &[Text, Text], date, |call| {
             let texts = call.texts(0)?;
-            let patterns = Patterns::of(call, 1)?;
+            let patterns = Patterns::of(call, 1)?.check()?;
             from_nanos(call.rows, call.returns, |row| match call.has(1) {
                 true => patterns.read(row, texts.get(row)?),
                 false => Some(text::read_date(texts.get(row)?)?.and_time(NaiveTime::MIN)),
@@ -87,7 +102,7 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
         })
         .least(1),
         Function::new("flink_date_format", &[Any, Text], is::text, date_format),
-        Function::new("timestampadd", &[Text, Number, Temporal], |of| Some(of.types[2].clone()), timestamp_add),
+        Function::new("timestampadd", &[Text, Number, Temporal], added_type, timestamp_add),
         Function::new("timestampdiff", &[Text, Temporal, Temporal], is::int, timestamp_diff),
         Function::new("flink_extract", &[Text, Temporal], is::long, |call| {
             let units = call.texts(0)?;
@@ -116,8 +131,57 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
                 Some(shown)
             })
         }),
+        // Two periods: where each starts, and where it ends or how long it is.
+        Function::new("flink_overlaps", &[Temporal; 4], overlaps_type, overlaps).strict(),
+        // An operator that keeps its watermark puts that in place of the call, which it knows by this name.
+        Function::new("current_watermark", &[Temporal], watermark_type, |_| {
+            Err(user_error("CURRENT_WATERMARK has a value only in a query's SELECT list and its conditions"))
+        })
+        .volatile(),
     ];
     functions.into_iter().map(Function::make).collect()
+}
+
+fn watermark_type(of: &Types<'_>) -> Option<DataType> {
+    is::first(of).filter(|of| matches!(of, DataType::Timestamp(..)))
+}
+
+fn overlaps_type(of: &Types<'_>) -> Option<DataType> {
+    let end = |start: &DataType, end: &DataType| match is_interval(end) {
+        true => arithmetic_type(Arithmetic::Add, start, end),
+        false => Some(end.clone()),
+    };
+    let ends = [end(&of.types[0], &of.types[1])?, end(&of.types[2], &of.types[3])?];
+    let starts = [&of.types[0], &of.types[2]];
+    if starts.iter().any(|of| is_interval(of)) {
+        return None;
+    }
+    common_type(starts.into_iter().chain(&ends)).map(|_| DataType::Boolean)
+}
+
+/// Periods that only touch overlap too, and a period may be given from its end to its start.
+fn overlaps(call: &Call<'_>) -> Result<ArrayRef> {
+    let period = |at: usize| -> Result<_> {
+        let (start, mut end) = (call.array(at)?, call.array(at + 1)?);
+        if is_interval(end.data_type()) {
+            let to = arithmetic_type(Arithmetic::Add, start.data_type(), end.data_type())
+                .ok_or_else(|| user_error("OVERLAPS takes a time and an interval"))?;
+            end = arithmetic::apply(Arithmetic::Add, &start, &end, &to)?;
+        }
+        let is_local = [&start, &end].map(|of| matches!(of.data_type(), DataType::Timestamp(_, Some(_))));
+        let (start, end) = (Moments::new(&start)?, Moments::new(&end)?);
+        let at = move |row: usize| {
+            let clock = |at: NaiveDateTime, is_local: bool| if is_local { call.zone.to_local(at) } else { at };
+            let (start, end) = (clock(start.get(row)?, is_local[0]), clock(end.get(row)?, is_local[1]));
+            Some(if start <= end { (start, end) } else { (end, start) })
+        };
+        Ok(at)
+    };
+    let (left, right) = (period(0)?, period(2)?);
+    call.make_bools(|row| {
+        let ((left_start, left_end), (right_start, right_end)) = (left(row)?, right(row)?);
+        Some(left_start <= right_end && right_start <= left_end)
+    })
 }
 
 /// The patterns of a call; a constant one is taken apart once a batch.
@@ -139,6 +203,16 @@ impl Patterns {
             (pattern, taken_apart)
         });
         Ok(Self { texts, first })
+    }
+
+    /// Fails if the first pattern, which mostly is that of all rows, is none.
+    fn check(self) -> Result<Self> {
+        match &self.first {
+            Some((text, None)) => {
+                Err(user_error(format!("'{text}' is no pattern of a date, or has letters that are not supported")))
+            }
+            _ => Ok(self),
+        }
     }
 
     /// `None` for NULL; `Some(None)` if it is no pattern.
@@ -178,10 +252,10 @@ fn unix_timestamp(call: &Call<'_>) -> Result<ArrayRef> {
         return call.make::<Int64Type>(|_| Some(flott_env::now_ms().div_euclid(1000)));
     }
     let texts = call.texts(0)?;
-    let patterns = Patterns::of(call, 1)?;
+    let patterns = Patterns::of(call, 1)?.check()?;
     call.make::<Int64Type>(|row| {
         let text = texts.get(row)?;
-        Some(patterns.read(row, text).map_or(i64::MIN, |at| call.zone.to_utc(at).and_utc().timestamp()))
+        Some(patterns.read(row, text).map_or(i64::MIN, |at| call.zone.to_utc_late(at).and_utc().timestamp()))
     })
 }
 
@@ -189,22 +263,32 @@ fn unix_timestamp(call: &Call<'_>) -> Result<ArrayRef> {
 fn to_timestamp_ltz(call: &Call<'_>) -> Result<ArrayRef> {
     if Text.accepts(call.data_type(0)) {
         let texts = call.texts(0)?;
-        let patterns = Patterns::of(call, 1)?;
+        let patterns = Patterns::of(call, 1)?.check()?;
         let zones = if call.has(2) { Some(call.texts(2)?) } else { None };
         return from_nanos(call.rows, call.returns, |row| {
             let zone = match &zones {
                 Some(zones) => zone_of(zones.get(row)?)?,
-                None => call.zone,
+                // Not the session's.
+                None => Zone::Offset(0),
             };
             Some(zone.to_utc(patterns.read(row, texts.get(row)?)?))
         });
     }
-    let values = call.ints(0)?;
     let precision = if call.has(1) { Some(call.ints(1)?) } else { None };
-    from_nanos(call.rows, call.returns, |row| {
-        let value = values.get(row)?;
+    let unit = |row: usize| {
         let precision = precision.as_ref().map_or(Some(3), |precision| precision.get(row))?;
-        let unit = 10i64.checked_pow(u32::try_from(precision).ok()?)?;
+        u32::try_from(precision).ok().filter(|precision| *precision <= 9).map(|precision| 10i64.pow(precision))
+    };
+    if is_approximate(call.data_type(0)) {
+        let values = call.doubles(0)?;
+        return from_nanos(call.rows, call.returns, |row| {
+            let millis = (values.get(row)? / unit(row)? as f64 * 1000.0) as i64;
+            DateTime::from_timestamp_millis(millis).map(|at| at.naive_utc())
+        });
+    }
+    let values = call.ints(0)?;
+    from_nanos(call.rows, call.returns, |row| {
+        let (value, unit) = (values.get(row)?, unit(row)?);
         let nanos = value.rem_euclid(unit).checked_mul(1_000_000_000 / unit)?;
         Some(DateTime::from_timestamp(value.div_euclid(unit), u32::try_from(nanos).ok()?)?.naive_utc())
     })
@@ -251,6 +335,17 @@ fn length(unit: &str) -> Option<(i64, i64)> {
         "MILLISECOND" => (0, 1),
         _ => return None,
     })
+}
+
+/// A date with hours is a timestamp.
+fn added_type(of: &Types<'_>) -> Option<DataType> {
+    let is_day = |(months, millis): (i64, i64)| months > 0 || millis % 86_400_000 == 0;
+    match of.types[2] {
+        DataType::Date32 if !of.constant(0).and_then(length).is_none_or(is_day) => {
+            Some(DataType::Timestamp(TimeUnit::Microsecond, None))
+        }
+        _ => Some(of.types[2].clone()),
+    }
 }
 
 fn unit_length(units: &Texts) -> Result<(i64, i64)> {
@@ -348,6 +443,11 @@ fn extract<'u>(call: &Call<'_>, at: usize, unit: impl Fn(usize) -> Option<&'u st
         "NANOSECOND" => |at| at.nanosecond().into(),
         _ => return Err(unknown()),
     };
+    if unit == "EPOCH" {
+        // Wherever the clock is.
+        let moments = Moments::new(&call.array(at)?)?;
+        return call.make::<Int64Type>(|row| moments.get(row).map(of));
+    }
     let moments = local(call, at)?;
     call.make::<Int64Type>(|row| moments(row).map(of))
 }
