@@ -14,13 +14,14 @@ pub mod expand;
 pub mod group_aggregate;
 pub mod join;
 pub mod limit;
-pub mod sink_materialize;
 pub mod retention;
+pub mod sink_materialize;
 pub mod sort;
 pub mod temporal_sort;
 #[cfg(test)]
 mod testing;
 pub mod top_n;
+mod usage;
 pub mod values;
 pub mod watermark;
 pub mod window_top_n;

@@ -9,11 +9,20 @@ mod last;
 #[cfg(test)]
 mod tests;
 
+use flott_chunk::Chunk;
 use flott_core::{Error, Result};
 
 use crate::operator::TableOperator;
 use crate::program::OperatorContext;
 use crate::spec::{DeduplicateSpec, TimeSpec};
+
+/// Refuses rows that change.
+fn check(chunk: &Chunk) -> Result<()> {
+    match chunk.is_insert_only() {
+        true => Ok(()),
+        false => Err(Error::system("a deduplication was planned over rows that change")),
+    }
+}
 
 /// Makes the operator for a spec.
 pub fn make(spec: &DeduplicateSpec, cx: &OperatorContext<'_>) -> Result<Box<dyn TableOperator>> {

@@ -8,6 +8,7 @@
 
 use arrow::datatypes::SchemaRef;
 use flott_chunk::display::write_row;
+use flott_core::time::Timestamp;
 use flott_core::{Error, Result};
 use flott_network::Barrier;
 use flott_operators::operator::{OperatorSnapshot, StateVisitor};
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::changes::Changes;
 use crate::operator::{Emit, TableOperator};
+use crate::operators::usage::Usage;
 use crate::program::OperatorContext;
 use crate::row::{EncodedRows, KeyEncoder, RowBytes, RowDecoder, RowEncoder};
 use crate::spec::{ConflictStrategy, SinkMaterializeSpec};
@@ -42,6 +44,7 @@ pub struct SinkMaterialize {
     table: KeyedTable<RowBytes, (), Vec<Kept>>,
     /// Of each primary key of the chunk at hand: the row that counted before, and how many there were.
     touched: Touched<(Option<RowBytes>, usize)>,
+    usage: Usage,
     /// How many primary keys have several rows.
     conflicts: usize,
     decoder: RowDecoder,
@@ -72,6 +75,7 @@ impl SinkMaterialize {
             rows: RowEncoder::new(&types)?,
             table: cx.task.table("rows"),
             touched: Touched::default(),
+            usage: Usage::new(spec.ttl_ms, cx),
             conflicts: 0,
             decoder: RowDecoder::new(&types)?,
             changes: Changes::new(RowDecoder::new(&types)?),
@@ -160,6 +164,7 @@ impl TableOperator for SinkMaterialize {
         }
         self.encoded = encoded;
         for met in self.touched.drain() {
+            self.usage.touch(met.hash, &met.key);
             let (before, rows_before) = met.note;
             let mut rows = 0;
             let mut after = None;
@@ -185,10 +190,20 @@ impl TableOperator for SinkMaterialize {
     }
 
     fn states(&mut self, visit: StateVisitor<'_>) -> Result<()> {
+        self.usage.states(visit)?;
         visit(&mut self.table)
     }
 
+    fn on_time(&mut self, now: Timestamp, _: &mut Emit<'_>) -> Result<Timestamp> {
+        for (hash, key) in self.usage.expire(now) {
+            let rows = self.table.remove(hash, &key, &()).map_or(0, |kept| kept.len());
+            self.conflicts -= usize::from(rows > 1);
+        }
+        Ok(self.usage.next())
+    }
+
     fn restored(&mut self) -> Result<()> {
+        self.usage.restored()?;
         let mut conflicts = 0;
         self.table.visit(|_, (), kept| {
             conflicts += usize::from(kept.len() > 1);

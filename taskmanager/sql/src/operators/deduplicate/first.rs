@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use crate::changes::{Changes, encode_rows};
 use crate::operator::{Emit, TableOperator};
+use crate::operators::usage::Usage;
 use crate::program::OperatorContext;
 use crate::row::{EncodedRows, KeyEncoder, RowBytes, RowDecoder, RowEncoder};
 use crate::spec::DeduplicateSpec;
@@ -23,6 +24,7 @@ use flott_chunk::{Chunk, RowKind};
 pub(super) struct FirstToCome {
     keys: KeyEncoder,
     table: KeyedTable<RowBytes, (), ()>,
+    usage: Usage,
     key: RowBytes,
 }
 
@@ -30,12 +32,14 @@ impl FirstToCome {
     /// Of the keys of `spec`.
     pub(super) fn new(spec: &DeduplicateSpec, cx: &OperatorContext<'_>) -> Result<Self> {
         let keys = KeyEncoder::new(&spec.partition, &cx.types(0))?;
-        Ok(Self { keys, table: cx.task.table("seen"), key: RowBytes::default() })
+        let usage = Usage::new(spec.ttl_ms, cx);
+        Ok(Self { keys, table: cx.task.table("seen"), usage, key: RowBytes::default() })
     }
 }
 
 impl TableOperator for FirstToCome {
     fn process(&mut self, chunk: Chunk, out: &mut Emit<'_>) -> Result<()> {
+        super::check(&chunk)?;
         let keys = self.keys.encode(chunk.batch.columns(), chunk.len(), chunk.hashes.as_deref())?;
         let mut first: Vec<u32> = Vec::new();
         for (row, key) in keys.rows.iter().enumerate() {
@@ -43,6 +47,7 @@ impl TableOperator for FirstToCome {
             // Asking changes nothing, so that keys that were seen are in no further checkpoint.
             if self.table.get(keys.hashes[row], &self.key, &()).is_none() {
                 self.table.put(keys.hashes[row], &self.key, (), ());
+                self.usage.touch(keys.hashes[row], &self.key);
                 first.push(row as u32);
             }
         }
@@ -54,7 +59,19 @@ impl TableOperator for FirstToCome {
     }
 
     fn states(&mut self, visit: StateVisitor<'_>) -> Result<()> {
+        self.usage.states(visit)?;
         visit(&mut self.table)
+    }
+
+    fn restored(&mut self) -> Result<()> {
+        self.usage.restored()
+    }
+
+    fn on_time(&mut self, now: Timestamp, _: &mut Emit<'_>) -> Result<Timestamp> {
+        for (hash, key) in self.usage.expire(now) {
+            self.table.remove(hash, &key, &());
+        }
+        Ok(self.usage.next())
     }
 }
 
@@ -76,6 +93,8 @@ pub(super) struct FirstByTime {
     table: KeyedTable<RowBytes, (), Kept>,
     /// When which key's row is final.
     due: TimeIndex,
+    /// Of keys whose row has been put out: until then it stays.
+    usage: Usage,
     clock: EventClock,
     counters: Arc<TaskCounters>,
     changes: Changes,
@@ -95,6 +114,7 @@ impl FirstByTime {
             rows: RowEncoder::new(&types)?,
             table: cx.task.table("first"),
             due: TimeIndex::default(),
+            usage: Usage::new(spec.ttl_ms, cx),
             clock: EventClock::default(),
             counters: Arc::clone(&cx.task.counters),
             changes: Changes::new(RowDecoder::new(&types)?),
@@ -113,12 +133,14 @@ impl FirstByTime {
             && let Some(row) = kept.row.take()
         {
             self.changes.add_kept(row.as_slice(), RowKind::Insert);
+            self.usage.touch(hash, &key);
         }
     }
 }
 
 impl TableOperator for FirstByTime {
     fn process(&mut self, chunk: Chunk, _: &mut Emit<'_>) -> Result<()> {
+        super::check(&chunk)?;
         let times = event_times(chunk.column(self.time), &self.name)?;
         let keys = self.keys.encode(chunk.batch.columns(), chunk.len(), chunk.hashes.as_deref())?;
         let mut earlier: Vec<u32> = Vec::new();
@@ -162,11 +184,20 @@ impl TableOperator for FirstByTime {
     }
 
     fn states(&mut self, visit: StateVisitor<'_>) -> Result<()> {
+        self.usage.states(visit)?;
         self.table.set_index_bytes(self.due.bytes());
         visit(&mut self.table)
     }
 
+    fn on_time(&mut self, now: Timestamp, _: &mut Emit<'_>) -> Result<Timestamp> {
+        for (hash, key) in self.usage.expire(now) {
+            self.table.remove(hash, &key, &());
+        }
+        Ok(self.usage.next())
+    }
+
     fn restored(&mut self) -> Result<()> {
+        self.usage.restored()?;
         let Self { table, due, .. } = self;
         due.clear();
         table.visit(|key, (), kept| {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::changes::Changes;
 use crate::operator::{Emit, TableOperator};
+use crate::operators::usage::Usage;
 use crate::program::OperatorContext;
 use crate::row::{EncodedRows, KeyEncoder, RowBytes, RowDecoder, RowEncoder};
 use crate::spec::DeduplicateSpec;
@@ -34,6 +35,7 @@ pub(super) struct Last {
     table: KeyedTable<RowBytes, (), Kept>,
     /// The last row of each key of the chunk at hand, with its time.
     touched: Touched<(u32, Timestamp)>,
+    usage: Usage,
     changes: Changes,
     output: SchemaRef,
 }
@@ -49,6 +51,7 @@ impl Last {
             rows: RowEncoder::new(&types)?,
             table: cx.task.table("last"),
             touched: Touched::default(),
+            usage: Usage::new(spec.ttl_ms, cx),
             changes: Changes::new(RowDecoder::new(&types)?),
             output: SchemaRef::clone(cx.output),
         })
@@ -74,6 +77,7 @@ impl Last {
 
 impl TableOperator for Last {
     fn process(&mut self, chunk: Chunk, out: &mut Emit<'_>) -> Result<()> {
+        super::check(&chunk)?;
         self.meet(&chunk)?;
         let met: Vec<_> = self.touched.drain().collect();
         let last: Vec<u32> = met.iter().map(|met| met.note.0).collect();
@@ -89,10 +93,12 @@ impl TableOperator for Last {
                 Kept { time, row: RowBytes::new(row) }
             };
             if let Some(before) = self.table.get(met.hash, &met.key, &())
-                && (before.time > time || before.row.as_slice() == row)
+                // Where keys go that are unused, whoever comes next has to hear of those that are not.
+                && (before.time > time || (before.row.as_slice() == row && !self.usage.is_on()))
             {
                 continue;
             }
+            self.usage.touch(met.hash, &met.key);
             let kept = self.table.get_or_insert_with(met.hash, &met.key, (), make);
             if is_new {
                 self.changes.add_row(place, RowKind::Insert);
@@ -109,6 +115,18 @@ impl TableOperator for Last {
     }
 
     fn states(&mut self, visit: StateVisitor<'_>) -> Result<()> {
+        self.usage.states(visit)?;
         visit(&mut self.table)
+    }
+
+    fn restored(&mut self) -> Result<()> {
+        self.usage.restored()
+    }
+
+    fn on_time(&mut self, now: Timestamp, _: &mut Emit<'_>) -> Result<Timestamp> {
+        for (hash, key) in self.usage.expire(now) {
+            self.table.remove(hash, &key, &());
+        }
+        Ok(self.usage.next())
     }
 }

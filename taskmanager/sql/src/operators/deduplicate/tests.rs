@@ -89,6 +89,28 @@ fn the_first_to_come_stays() {
     assert_eq!(short(&bed.take()), ["+I a 1", "+I b 1", "+I c 1"]);
 }
 
+#[test]
+fn an_unused_key_goes_and_a_used_one_stays() {
+    for keeps_last in [true, false] {
+        let schema = columns(&[("k", text()), ("v", int()), ("ts", timestamp())]);
+        let (partition, time) = (vec![0], TimeSpec::Processing);
+        let spec = DeduplicateSpec { partition, time, keeps_last, with_update_before: false, ttl_ms: 1000 };
+        let mut bed = Bed::keyed(OperatorSpec::Deduplicate(spec), &[vec![0]], std::slice::from_ref(&schema), &schema);
+        bed.time(5000);
+        bed.insert(0, &rows(&[("a", 1, 0), ("b", 1, 0)]));
+        bed.time(5900);
+        bed.insert(0, &rows(&[("b", 2, 0)]));
+        bed.restart(2);
+        bed.time(6100);
+        bed.take();
+        bed.insert(0, &rows(&[("a", 2, 0)]));
+        bed.insert(0, &rows(&[("b", 2, 0)]));
+        // The first row counts from when it came; the last is told again, so that those behind know that it is in use.
+        let expected = if keeps_last { ["+I a 2", "+U b 2"] } else { ["+I a 2", "+I b 2"] };
+        assert_eq!(short(&bed.take()), expected);
+    }
+}
+
 proptest! {
     #[test]
     fn the_last_of_each_key_is_left(

@@ -4,6 +4,7 @@
 //! are neither encoded nor written anywhere.
 
 use arrow::datatypes::DataType;
+use flott_core::time::Timestamp;
 use flott_core::{Error, Result};
 use flott_operators::operator::StateVisitor;
 use flott_state::KeyedTable;
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::ranks::{Entry, Ranks};
 use crate::changes::encode_rows;
 use crate::operator::{Emit, TableOperator};
+use crate::operators::usage::Usage;
 use crate::program::OperatorContext;
 use crate::row::{EncodedRows, KeyEncoder, RowBytes, RowEncoder};
 use crate::sort_key::SortKeyEncoder;
@@ -66,6 +68,7 @@ pub(crate) struct Bounded {
     /// Of each key that the chunk at hand changes: the rows that left its list, the last first; if rows are updated, all
     /// that were on it.
     touched: Touched<Vec<Ranked>>,
+    usage: Usage,
     ranks: Ranks,
     is_batch: bool,
     sorts: EncodedRows,
@@ -84,6 +87,7 @@ impl Bounded {
             rows: RowEncoder::new(&types)?,
             table: cx.task.table("first"),
             touched: Touched::default(),
+            usage: Usage::new(spec.ttl_ms, cx),
             ranks: Ranks::new((spec.from, spec.to), spec.with_rank, spec.with_update_before, cx)?,
             is_batch: spec.is_batch,
             sorts: EncodedRows::default(),
@@ -162,6 +166,7 @@ impl Bounded {
         let (skipped, is_updated) = (self.ranks.skipped(), self.ids.is_some());
         for met in self.touched.drain() {
             let Some(list) = self.table.get_mut(met.hash, &met.key, &()) else { continue };
+            self.usage.touch(met.hash, &met.key);
             let left = met.note;
             if self.ranks.is_plain() && !is_updated {
                 left.iter().for_each(|old| self.ranks.add(old.row.as_slice(), 0, RowKind::Delete));
@@ -197,7 +202,19 @@ impl TableOperator for Bounded {
     }
 
     fn states(&mut self, visit: StateVisitor<'_>) -> Result<()> {
+        self.usage.states(visit)?;
         visit(&mut self.table)
+    }
+
+    fn restored(&mut self) -> Result<()> {
+        self.usage.restored()
+    }
+
+    fn on_time(&mut self, now: Timestamp, _: &mut Emit<'_>) -> Result<Timestamp> {
+        for (hash, key) in self.usage.expire(now) {
+            self.table.remove(hash, &key, &());
+        }
+        Ok(self.usage.next())
     }
 
     fn on_end(&mut self, out: &mut Emit<'_>) -> Result<()> {

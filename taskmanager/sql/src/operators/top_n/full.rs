@@ -8,12 +8,14 @@ use std::collections::BTreeMap;
 
 use flott_core::Result;
 use flott_core::hash::stable_hash;
+use flott_core::time::Timestamp;
 use flott_operators::operator::StateVisitor;
 use flott_state::KeyedTable;
 use hashbrown::HashMap;
 
 use super::ranks::{Entry, Ranks};
 use crate::operator::{Emit, TableOperator};
+use crate::operators::usage::Usage;
 use crate::program::OperatorContext;
 use crate::row::{EncodedRows, KeyEncoder, RowBytes, RowEncoder};
 use crate::sort_key::SortKeyEncoder;
@@ -45,6 +47,7 @@ pub(crate) struct Full {
     indexed: u64,
     /// Of each key of which the chunk at hand changes what is put out: what that was before.
     touched: Touched<Vec<RowBytes>>,
+    usage: Usage,
     ranks: Ranks,
     is_batch: bool,
     sorts: EncodedRows,
@@ -65,6 +68,7 @@ impl Full {
             index: HashMap::new(),
             indexed: 0,
             touched: Touched::default(),
+            usage: Usage::new(spec.ttl_ms, cx),
             ranks: Ranks::new((spec.from, spec.to), spec.with_rank, spec.with_update_before, cx)?,
             is_batch: spec.is_batch,
             sorts: EncodedRows::default(),
@@ -163,6 +167,7 @@ impl TableOperator for Full {
                 }
             }
             self.apply(hash, encoded.get(row), is_addition);
+            self.usage.touch(hash, &self.key);
         }
         (self.sorts, self.encoded) = (sorts, encoded);
         for met in self.touched.drain() {
@@ -181,11 +186,23 @@ impl TableOperator for Full {
     }
 
     fn states(&mut self, visit: StateVisitor<'_>) -> Result<()> {
+        self.usage.states(visit)?;
         self.table.set_index_bytes(self.indexed * BYTES_A_SORT_KEY);
         visit(&mut self.table)
     }
 
+    fn on_time(&mut self, now: Timestamp, _: &mut Emit<'_>) -> Result<Timestamp> {
+        for (hash, key) in self.usage.expire(now) {
+            for (sort, _) in self.index.remove(&key).into_iter().flat_map(|sorts| sorts.counts) {
+                self.table.remove(hash, &key, &sort);
+                self.indexed -= 1;
+            }
+        }
+        Ok(self.usage.next())
+    }
+
     fn restored(&mut self) -> Result<()> {
+        self.usage.restored()?;
         let Self { table, index, indexed, ranks, .. } = self;
         index.clear();
         *indexed = 0;

@@ -248,3 +248,20 @@ fn a_limit_of_rows_that_change_counts_those_that_are_there() {
     bed.change(0, &[change(RowKind::Delete, 2, 1)]);
     assert_eq!(bed.take(), ["+I\t2\t1", "-U\t2\t1", "+U\t3\t1", "-D\t3\t1"]);
 }
+
+#[test]
+fn unused_keys_go_whatever_is_kept_of_them() {
+    for input in [TopNInput::InsertOnly, TopNInput::Retract] {
+        let mut bed = bed(TopNSpec { ttl_ms: 1000, ..spec(1, 1, false, input) });
+        bed.time(5000);
+        bed.insert(0, &[row![1_i64, 1_i64, 5_i64], row![2_i64, 2_i64, 5_i64]]);
+        bed.restart(2);
+        bed.time(5500);
+        bed.insert(0, &[row![2_i64, 3_i64, 6_i64]]);
+        bed.time(6000);
+        bed.take();
+        bed.insert(0, &[row![1_i64, 4_i64, 1_i64]]);
+        bed.insert(0, &[row![2_i64, 5_i64, 1_i64]]);
+        assert_eq!(bed.take(), ["+I\t1\t4\t1"], "key 2 still knows better");
+    }
+}
