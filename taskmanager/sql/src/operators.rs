@@ -12,18 +12,26 @@ pub mod deduplicate;
 pub mod drop_update_before;
 pub mod expand;
 pub mod group_aggregate;
+pub mod interval_join;
 pub mod join;
 pub mod limit;
+pub mod lookup_join;
+pub mod pairs;
 pub mod retention;
+#[cfg(test)]
+mod sides;
 pub mod sink_materialize;
 pub mod sort;
+pub mod temporal_join;
 pub mod temporal_sort;
 #[cfg(test)]
 mod testing;
 pub mod top_n;
+pub mod unnest;
 mod usage;
 pub mod values;
 pub mod watermark;
+pub mod window_join;
 pub mod window_top_n;
 
 /// Makes an operator.
@@ -48,6 +56,12 @@ pub fn make(spec: &OperatorSpec, cx: &OperatorContext<'_>) -> Result<Box<dyn Tab
         OperatorSpec::TopN(spec) => top_n::make(spec, cx)?,
         OperatorSpec::Watermark(spec) => Box::new(watermark::Watermark::new(spec, cx)?),
         OperatorSpec::WindowTopN(spec) => Box::new(window_top_n::WindowTopN::new(spec, cx)?),
+        OperatorSpec::IntervalJoin(spec) => Box::new(interval_join::IntervalJoin::new(spec, cx)?),
+        OperatorSpec::WindowJoin(spec) => Box::new(window_join::WindowJoin::new(spec, cx)?),
+        OperatorSpec::TemporalJoin(spec) => Box::new(temporal_join::TemporalJoin::new(spec, cx)?),
+        OperatorSpec::Unnest { column, is_outer, with_ordinality } => {
+            Box::new(unnest::Unnest::new(*column, *is_outer, *with_ordinality, cx)?)
+        }
         other => return Err(Error::input(format!("{} cannot be executed yet", kind_of(other)))),
     })
 }

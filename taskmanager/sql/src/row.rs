@@ -24,11 +24,13 @@ use flott_state::Namespace;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use smallvec::SmallVec;
 
+mod block;
 mod decode;
 mod encode;
 #[cfg(test)]
 mod tests;
 
+pub use block::RowBlock;
 pub use decode::RowDecoder;
 pub(crate) use decode::take_length as read_length;
 pub use encode::RowEncoder;

@@ -129,6 +129,11 @@ impl Bed {
         }
     }
 
+    /// Sends a watermark to all subtasks.
+    pub(crate) fn watermark(&mut self, watermark: Timestamp) {
+        self.subtasks.iter_mut().for_each(|subtask| subtask.control(&mut Control::Watermark(watermark)).unwrap());
+    }
+
     /// Says what time it is.
     pub(crate) fn time(&mut self, now: Timestamp) {
         for subtask in &mut self.subtasks {
