@@ -1,0 +1,6 @@
+-- In order of arrival, without nulls.
+CREATE TABLE orders (
+  id INT, `user` STRING, item STRING, qty INT, price DECIMAL(10, 2), ts TIMESTAMP(3),
+  WATERMARK FOR ts AS ts - INTERVAL '2' SECOND
+) WITH ('connector' = 'filesystem', 'path' = 'data/orders.json', 'format' = 'json');
+SELECT item, LISTAGG(`user`), LISTAGG(`user`, '; '), LISTAGG(DISTINCT `user`) FROM orders GROUP BY item;
