@@ -10,7 +10,8 @@
 //! - [`exchange`]: chunks on channels
 //! - [`row`]: rows and keys as bytes, for state; [`sort_key`]: bytes that compare as the rows do
 //! - [`expr`]: expressions that ship
-//! - [`changes`]: changes on their way out; [`touched`]: the keys that a chunk touches; [`time`]: time in rows
+//! - [`changes`]: changes on their way out; [`touched`]: the keys that a chunk touches; [`time`]: time in rows;
+//!   [`windows`]: windows and panes
 //! - [`operator`]: what an operator implements
 //! - [`aggregates`]: aggregate functions
 //! - [`program`]: from a plan to a program; [`operators`]: one module each
@@ -29,6 +30,7 @@ pub mod spec;
 mod testing;
 pub mod time;
 pub mod touched;
+pub mod windows;
 
 pub use flott_chunk::{Chunk, RowKind};
 pub use operator::{Emit, TableOperator};

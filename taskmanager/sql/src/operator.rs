@@ -113,6 +113,15 @@ impl<'a> Emit<'a> {
         result
     }
 
+    /// Sends a chunk on, in parts if it has many rows.
+    pub fn emit_large(&mut self, chunk: Chunk) -> Result<()> {
+        if chunk.len() <= Chunk::ROWS_MAX {
+            return self.emit(chunk);
+        }
+        let starts = (0..chunk.len()).step_by(Chunk::ROWS_MAX);
+        starts.into_iter().try_for_each(|start| self.emit(chunk.slice(start, Chunk::ROWS_MAX.min(chunk.len() - start))))
+    }
+
     /// Sends a control that begins here, such as a watermark: behind everything that was emitted.
     pub fn control(&mut self, control: &mut Control<'_>) -> Result<()> {
         self.out.control(control)

@@ -20,6 +20,7 @@ pub mod pairs;
 pub mod retention;
 #[cfg(test)]
 mod sides;
+pub mod sessions;
 pub mod sink_materialize;
 pub mod sort;
 pub mod temporal_join;
@@ -32,6 +33,8 @@ mod usage;
 pub mod values;
 pub mod watermark;
 pub mod window_join;
+pub mod window_aggregate;
+pub mod window_table;
 pub mod window_top_n;
 
 /// Makes an operator.
@@ -62,6 +65,8 @@ pub fn make(spec: &OperatorSpec, cx: &OperatorContext<'_>) -> Result<Box<dyn Tab
         OperatorSpec::Unnest { column, is_outer, with_ordinality } => {
             Box::new(unnest::Unnest::new(*column, *is_outer, *with_ordinality, cx)?)
         }
+        OperatorSpec::WindowAggregate(spec) => window_aggregate::make(spec, cx)?,
+        OperatorSpec::WindowTable { window, time, partition } => window_table::make(*window, time, partition, cx)?,
         other => return Err(Error::input(format!("{} cannot be executed yet", kind_of(other)))),
     })
 }

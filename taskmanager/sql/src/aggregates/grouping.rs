@@ -1,5 +1,7 @@
 //! Which rows of a batch have the same key.
 
+use flott_chunk::{Chunk, RowKind};
+use flott_state::{Namespace, TimeWindow};
 use hashbrown::HashTable;
 
 use crate::row::Keys;
@@ -17,6 +19,11 @@ pub struct Grouping {
 impl Grouping {
     /// Numbers the keys of these rows.
     pub fn assign(&mut self, keys: &Keys) {
+        self.assign_by(keys, |_| TimeWindow { start: 0, end: 0 });
+    }
+
+    /// The same, where rows of one key belong together only if they are in the same window, too.
+    pub fn assign_by(&mut self, keys: &Keys, window: impl Fn(usize) -> TimeWindow) {
         self.numbers.clear();
         self.groups.clear();
         self.firsts.clear();
@@ -26,6 +33,7 @@ impl Grouping {
             if let Some(&last) = self.groups.last()
                 && keys.hashes[row - 1] == hash
                 && keys.rows.get(row - 1) == key
+                && window(row - 1) == window(row)
             {
                 self.groups.push(last);
                 continue;
@@ -33,14 +41,15 @@ impl Grouping {
             let firsts = &mut self.firsts;
             let is_same = |group: &u32| {
                 let first = firsts[*group as usize] as usize;
-                keys.hashes[first] == hash && keys.rows.get(first) == key
+                keys.hashes[first] == hash && keys.rows.get(first) == key && window(first) == window(row)
             };
-            let group = match self.numbers.find(hash, is_same) {
+            let mixed = |row: usize| window(row).mix(keys.hashes[row]);
+            let group = match self.numbers.find(mixed(row), is_same) {
                 Some(group) => *group,
                 None => {
                     let group = firsts.len() as u32;
                     firsts.push(row as u32);
-                    self.numbers.insert_unique(hash, group, |group| keys.hashes[firsts[*group as usize] as usize]);
+                    self.numbers.insert_unique(mixed(row), group, |group| mixed(firsts[*group as usize] as usize));
                     group
                 }
             };
@@ -57,4 +66,20 @@ impl Grouping {
     pub fn is_empty(&self) -> bool {
         self.firsts.is_empty()
     }
+}
+
+/// For each row, whether it comes or goes, and counts it among the rows of its group. What goes from a group that has no rows
+/// was never there, and does not count. `None` if all rows come.
+pub fn signs(chunk: &Chunk, groups: &[u32], rows: &mut [i64]) -> Option<Vec<i8>> {
+    let Some(kinds) = chunk.kinds() else {
+        groups.iter().for_each(|group| rows[*group as usize] += 1);
+        return None;
+    };
+    let sign = |(kind, group): (&RowKind, &u32)| {
+        let rows = &mut rows[*group as usize];
+        let sign = if kind.is_addition() { 1 } else { -i8::from(*rows > 0) };
+        *rows += i64::from(sign);
+        sign
+    };
+    Some(kinds.iter().zip(groups).map(sign).collect())
 }

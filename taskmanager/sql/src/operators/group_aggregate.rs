@@ -16,7 +16,7 @@ use flott_state::KeyedTable;
 use serde::{Deserialize, Serialize};
 
 use super::retention::Retention;
-use crate::aggregates::grouping::Grouping;
+use crate::aggregates::grouping::{Grouping, signs};
 use crate::aggregates::update::Changes;
 use crate::aggregates::{Accumulators, Aggregates, Arena};
 use crate::operator::{Emit, TableOperator};
@@ -185,27 +185,7 @@ impl GroupAggregate {
             let both = concat(&[old.as_ref(), new.as_ref()]).map_err(failed)?;
             columns.push(take(&both, &chosen, None).map_err(failed)?);
         }
-        let all = Chunk::of_columns(&self.output, columns, kinds.len(), kinds)?;
-        for start in (0..all.len()).step_by(Chunk::ROWS_MAX) {
-            out.emit(all.slice(start, Chunk::ROWS_MAX.min(all.len() - start)))?;
-        }
-        Ok(())
-    }
-
-    /// For each row, whether it comes or goes. What goes from a group that has no rows was never there, and does not count.
-    fn signs(&mut self, chunk: &Chunk) -> Option<Vec<i8>> {
-        let rows = &mut self.arena.rows;
-        let Some(kinds) = chunk.kinds() else {
-            self.grouping.groups.iter().for_each(|group| rows[*group as usize] += 1);
-            return None;
-        };
-        let sign = |(kind, group): (&RowKind, &u32)| {
-            let rows = &mut rows[*group as usize];
-            let sign = if kind.is_addition() { 1 } else { -i8::from(*rows > 0) };
-            *rows += i64::from(sign);
-            sign
-        };
-        Some(kinds.iter().zip(&self.grouping.groups).map(sign).collect())
+        out.emit_large(Chunk::of_columns(&self.output, columns, kinds.len(), kinds)?)
     }
 }
 
@@ -217,7 +197,7 @@ impl TableOperator for GroupAggregate {
         let existed: Vec<bool> = self.arena.rows.iter().map(|rows| *rows > 0).collect();
         let old = if self.is_batch { Vec::new() } else { self.aggregates.results(&self.arena)? };
         let bound = self.aggregates.bind(&chunk.batch)?;
-        let signs = self.signs(&chunk);
+        let signs = signs(&chunk, &self.grouping.groups, &mut self.arena.rows);
         let changes = Changes { groups: &self.grouping.groups, signs: signs.as_deref() };
         self.aggregates.update(&mut self.arena, &bound, 0..chunk.len(), changes)?;
         if !self.is_batch {
