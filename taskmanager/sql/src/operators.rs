@@ -16,11 +16,12 @@ pub mod interval_join;
 pub mod join;
 pub mod limit;
 pub mod lookup_join;
+pub mod over;
 pub mod pairs;
 pub mod retention;
+pub mod sessions;
 #[cfg(test)]
 mod sides;
-pub mod sessions;
 pub mod sink_materialize;
 pub mod sort;
 pub mod temporal_join;
@@ -32,8 +33,8 @@ pub mod unnest;
 mod usage;
 pub mod values;
 pub mod watermark;
-pub mod window_join;
 pub mod window_aggregate;
+pub mod window_join;
 pub mod window_table;
 pub mod window_top_n;
 
@@ -51,6 +52,7 @@ pub fn make(spec: &OperatorSpec, cx: &OperatorContext<'_>) -> Result<Box<dyn Tab
         OperatorSpec::Join(spec) => Box::new(join::Join::new(spec, cx)?),
         OperatorSpec::Limit { offset, limit, is_insert_only: true } => Box::new(limit::Limit::new(*offset, *limit)),
         OperatorSpec::Limit { offset, limit, is_insert_only: false } => top_n::limit(*offset, *limit, cx)?,
+        OperatorSpec::Over(spec) => over::make(spec, cx)?,
         OperatorSpec::SinkMaterialize(spec) => Box::new(sink_materialize::SinkMaterialize::new(spec, cx)?),
         OperatorSpec::Sort { order, offset, limit, is_insert_only } => {
             Box::new(sort::Sort::new(order, *offset, *limit, *is_insert_only, cx)?)
@@ -58,7 +60,6 @@ pub fn make(spec: &OperatorSpec, cx: &OperatorContext<'_>) -> Result<Box<dyn Tab
         OperatorSpec::TemporalSort { order } => Box::new(temporal_sort::TemporalSort::new(order, cx)?),
         OperatorSpec::TopN(spec) => top_n::make(spec, cx)?,
         OperatorSpec::Watermark(spec) => Box::new(watermark::Watermark::new(spec, cx)?),
-        OperatorSpec::WindowTopN(spec) => Box::new(window_top_n::WindowTopN::new(spec, cx)?),
         OperatorSpec::IntervalJoin(spec) => Box::new(interval_join::IntervalJoin::new(spec, cx)?),
         OperatorSpec::WindowJoin(spec) => Box::new(window_join::WindowJoin::new(spec, cx)?),
         OperatorSpec::TemporalJoin(spec) => Box::new(temporal_join::TemporalJoin::new(spec, cx)?),
@@ -67,6 +68,7 @@ pub fn make(spec: &OperatorSpec, cx: &OperatorContext<'_>) -> Result<Box<dyn Tab
         }
         OperatorSpec::WindowAggregate(spec) => window_aggregate::make(spec, cx)?,
         OperatorSpec::WindowTable { window, time, partition } => window_table::make(*window, time, partition, cx)?,
+        OperatorSpec::WindowTopN(spec) => Box::new(window_top_n::WindowTopN::new(spec, cx)?),
         other => return Err(Error::input(format!("{} cannot be executed yet", kind_of(other)))),
     })
 }
