@@ -14,6 +14,8 @@ use flott_operators::sink::SinkOperator;
 use flott_operators::source::SourceHead;
 use flott_operators::{OperatorNode, Push, SourceTask, TaskContext};
 use flott_sql_runtime::TableOperator;
+use flott_sql_runtime::expr::Functions;
+use flott_sql_runtime::operators::lookup_join::{LookupCondition, LookupJoin};
 use flott_sql_runtime::program::Connectors;
 use flott_sql_runtime::spec::{LookupJoinSpec, SinkSpec, SourceSpec};
 use flott_tables::options::Options;
@@ -24,6 +26,7 @@ use crate::results::ResultSink;
 mod blackhole;
 mod filesystem;
 mod print;
+mod whole;
 
 /// The names of connectors, for messages.
 const NAMES: [&str; 3] = ["filesystem", "print", "blackhole"];
@@ -35,6 +38,8 @@ pub struct SourceDescription {
     pub changelog: Changelog,
     /// Whether it ends.
     pub boundedness: Boundedness,
+    /// Whether rows can be looked up in it by key.
+    pub is_lookup: bool,
 }
 
 /// What a table is that is read; checks its options.
@@ -42,7 +47,8 @@ pub fn describe_source(spec: &SourceSpec) -> Result<SourceDescription> {
     match connector(&spec.table, &spec.options)? {
         "filesystem" => {
             filesystem::source(spec)?;
-            Ok(SourceDescription { changelog: Changelog::InsertOnly, boundedness: Boundedness::Bounded })
+            let (changelog, boundedness) = (Changelog::InsertOnly, Boundedness::Bounded);
+            Ok(SourceDescription { changelog, boundedness, is_lookup: true })
         }
         name @ ("print" | "blackhole") => {
             Err(Error::input(format!("table '{}' cannot be read: the connector '{name}' only writes", spec.table)))
@@ -111,9 +117,29 @@ impl Connectors for TableConnectors {
         }
     }
 
-    fn lookup(&self, spec: &LookupJoinSpec, _: &SchemaRef, _: &TaskContext) -> Result<Box<dyn TableOperator>> {
-        let table = &spec.table.table;
-        Err(Error::input(format!("table '{table}' cannot be looked up by its connector")))
+    fn lookup(
+        &self,
+        spec: &LookupJoinSpec,
+        schema: &SchemaRef,
+        functions: &Functions,
+        cx: &TaskContext,
+    ) -> Result<Box<dyn TableOperator>> {
+        let table = match connector(&spec.table.table, &spec.table.options)? {
+            "filesystem" => filesystem::lookup(spec, &cx.io)?,
+            name => {
+                let table = &spec.table.table;
+                return Err(Error::input(format!(
+                    "rows cannot be looked up in table '{table}': its connector '{name}' has no such way to read"
+                )));
+            }
+        };
+        let on = LookupCondition {
+            left_keys: &spec.left_keys,
+            is_left_outer: spec.is_left_outer,
+            condition: spec.condition.as_ref(),
+            functions,
+        };
+        Ok(Box::new(LookupJoin::new(schema, &on, table, cx.io.clone(), cx.waker.clone())?))
     }
 }
 

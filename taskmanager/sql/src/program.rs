@@ -25,8 +25,14 @@ pub trait Connectors: Send + Sync {
     /// The operator that writes a table.
     fn sink(&self, spec: &SinkSpec, cx: &TaskContext, targets: NodeTargets<'_>) -> Result<Box<dyn Push<Chunk>>>;
 
-    /// The operator that looks rows up in a table. `schema` is that of its input.
-    fn lookup(&self, spec: &LookupJoinSpec, schema: &SchemaRef, cx: &TaskContext) -> Result<Box<dyn TableOperator>>;
+    /// The operator that looks rows up in a table. `schema` is that of its input; its condition may call `functions`.
+    fn lookup(
+        &self,
+        spec: &LookupJoinSpec,
+        schema: &SchemaRef,
+        functions: &Functions,
+        cx: &TaskContext,
+    ) -> Result<Box<dyn TableOperator>>;
 }
 
 /// What operators are made with.
@@ -150,7 +156,7 @@ fn factory_of(
                     OperatorSpec::Sink(sink) => return connectors.sink(sink, cx, targets).map(AnyPush::new),
                     OperatorSpec::LookupJoin(lookup) => {
                         let input = inputs.first().ok_or_else(|| Error::system("a lookup join has no input"))?;
-                        connectors.lookup(lookup, input, cx)?
+                        connectors.lookup(lookup, input, &functions, cx)?
                     }
                     spec => {
                         let cx = OperatorContext { task: cx, functions: &functions, inputs: &inputs, output: &output };

@@ -133,7 +133,7 @@ impl Source {
 
 /// In the order of the keys; of equal ones the last counts.
 pub(super) fn object(mut entries: Vec<(&str, &Source, usize)>, out: &mut String) {
-    entries.sort_by(|(left, ..), (right, ..)| left.cmp(right));
+    entries.sort_by_key(|(left, ..)| *left);
     out.push('{');
     let mut is_first = true;
     for (at, (key, value, row)) in entries.iter().enumerate() {

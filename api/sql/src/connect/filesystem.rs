@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef};
 use flott_chunk::Chunk;
+use flott_connector_spi::IoHandle;
 use flott_core::{Error, Result};
 use flott_filesystem::{FileSink, FileSource, RollingPolicy};
 use flott_formats::{Decoder, Encoder};
-use flott_sql_runtime::spec::{SinkSpec, SourceSpec};
+use flott_sql_runtime::operators::lookup_join::LookupTable;
+use flott_sql_runtime::spec::{LookupJoinSpec, SinkSpec, SourceSpec};
 use flott_tables::csv::{CsvDecoder, CsvEncoder, CsvOptions};
 use flott_tables::json::{JsonDecoder, JsonEncoder, JsonOptions};
 use flott_tables::options::Options;
@@ -28,9 +30,8 @@ pub(super) fn source(spec: &SourceSpec) -> Result<FileSource<Chunk>> {
             spec.table
         )));
     }
-    let schema: SchemaRef = Arc::new(spec.table_schema.project(&spec.projection).map_err(|error| {
-        Error::system(format!("table '{}': a column that is not there is read: {error}", spec.table))
-    })?);
+    let schema = projected(spec)?;
+    super::whole::reload_ms(&options)?;
     let source = match options.required("format")? {
         "json" => {
             let json = JsonOptions::read(&options, "json")?;
@@ -55,6 +56,22 @@ pub(super) fn source(spec: &SourceSpec) -> Result<FileSource<Chunk>> {
     };
     options.finish()?;
     Ok(source)
+}
+
+/// The files of a table that rows are looked up in.
+pub(super) fn lookup(spec: &LookupJoinSpec, io: &IoHandle) -> Result<LookupTable> {
+    let reload_ms = super::whole::reload_ms(&super::options(&spec.table.table, &spec.table.options))?;
+    let (table, keys) = super::whole::reading(spec);
+    let schema = projected(&table)?;
+    Ok(super::whole::table(spec, schema, keys, source(&table)?, reload_ms, io))
+}
+
+/// The columns that are read.
+fn projected(spec: &SourceSpec) -> Result<SchemaRef> {
+    let schema = spec.table_schema.project(&spec.projection);
+    schema
+        .map(Arc::new)
+        .map_err(|error| Error::system(format!("table '{}': a column that is not there is read: {error}", spec.table)))
 }
 
 /// The files of a table that is written.
