@@ -1,0 +1,7 @@
+-- Rows, arrays and maps as results.
+CREATE TABLE orders (
+  id INT, `user` STRING, item STRING, qty INT, price DECIMAL(10, 2), ts TIMESTAMP(3),
+  WATERMARK FOR ts AS ts - INTERVAL '2' SECOND
+) WITH ('connector' = 'filesystem', 'path' = 'data/orders.json', 'format' = 'json');
+SELECT ROW(id, `user`), ARRAY[qty, id], MAP['item', item] FROM orders
+WHERE id BETWEEN 3 AND 5;
