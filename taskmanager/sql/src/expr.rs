@@ -3,6 +3,11 @@
 //! They are compiled once, when the operator is made, against the schema of its input. Functions are found by name in
 //! [`Functions`], which every process of a job has alike.
 
+#[cfg(test)]
+mod tests;
+mod watermark;
+
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -14,6 +19,7 @@ use datafusion::execution::TaskContext as DfContext;
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
+use datafusion::prelude::SessionConfig;
 use datafusion_proto::physical_plan::DefaultPhysicalExtensionCodec;
 use datafusion_proto::physical_plan::from_proto::parse_physical_expr;
 use datafusion_proto::physical_plan::to_proto::serialize_physical_expr;
@@ -21,6 +27,8 @@ use datafusion_proto::protobuf::PhysicalExprNode;
 use flott_core::{Error, Result};
 use prost::Message;
 use serde::{Deserialize, Serialize};
+
+pub use watermark::CurrentWatermark;
 
 /// The scalar functions that expressions may call.
 #[derive(Clone)]
@@ -32,16 +40,27 @@ impl Functions {
     /// These functions, and no others.
     pub fn new(functions: impl IntoIterator<Item = Arc<ScalarUDF>>) -> Self {
         let scalars = functions.into_iter().map(|function| (function.name().to_owned(), function)).collect();
-        let none = DfContext::default();
+        Self::of(scalars, DfContext::default().session_config().clone())
+    }
+
+    /// The same functions in a time zone, the session's: `table.local-time-zone`. The functions say if there is no such zone.
+    pub fn in_zone(&self, zone: &str) -> Self {
+        let mut config = self.context.session_config().clone();
+        config.options_mut().execution.time_zone = Some(zone.to_owned());
+        Self::of(self.context.scalar_functions().clone(), config)
+    }
+
+    fn of(scalars: HashMap<String, Arc<ScalarUDF>>, config: SessionConfig) -> Self {
+        let runtime = DfContext::default().runtime_env();
         let context = DfContext::new(
             None,
             String::new(),
-            none.session_config().clone(),
+            config,
             scalars,
             Default::default(),
             Default::default(),
             Default::default(),
-            none.runtime_env(),
+            runtime,
         );
         Self { context: Arc::new(context) }
     }
@@ -76,14 +95,34 @@ impl ExprSpec {
         Self::new(&column)
     }
 
-    /// Makes it ready for batches of `schema`.
+    /// Makes it ready for batches of `schema`. Where it asks for the watermark, evaluating it fails.
     pub fn compile(&self, schema: &Schema, functions: &Functions) -> Result<Compiled> {
-        let broken = |reason: String| Error::system(format!("the expression '{}' cannot be used: {reason}", self.text));
-        let node = PhysicalExprNode::decode(&self.bytes[..]).map_err(|error| broken(error.to_string()))?;
-        let expr = parse_physical_expr(&node, &functions.context, schema, &DefaultPhysicalExtensionCodec {})
-            .map_err(|error| broken(error.to_string()))?;
+        let expr = self.read(schema, functions)?;
         let column = expr.downcast_ref::<Column>().map(Column::index);
         Ok(Compiled { expr, column, text: self.text.as_str().into() })
+    }
+
+    /// The same for an operator that keeps `watermark` as it is. Also says whether the expression asks for it.
+    pub fn compile_with_watermark(
+        &self,
+        schema: &Schema,
+        functions: &Functions,
+        watermark: &CurrentWatermark,
+    ) -> Result<(Compiled, bool)> {
+        let mut compiled = self.compile(schema, functions)?;
+        let (expr, is_asking) = watermark.bind(compiled.expr).map_err(|error| self.broken(&error.to_string()))?;
+        compiled.expr = expr;
+        Ok((compiled, is_asking))
+    }
+
+    fn broken(&self, reason: &str) -> Error {
+        Error::system(format!("the expression '{}' cannot be used: {reason}", self.text))
+    }
+
+    fn read(&self, schema: &Schema, functions: &Functions) -> Result<Arc<dyn PhysicalExpr>> {
+        let node = PhysicalExprNode::decode(&self.bytes[..]).map_err(|error| self.broken(&error.to_string()))?;
+        parse_physical_expr(&node, &functions.context, schema, &DefaultPhysicalExtensionCodec {})
+            .map_err(|error| self.broken(&error.to_string()))
     }
 }
 

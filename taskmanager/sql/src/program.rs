@@ -17,6 +17,9 @@ use crate::row::KeyEncoder;
 use crate::spec::{CompiledPlan, Exchange, LookupJoinSpec, OperatorSpec, PlanNode, SinkSpec, SourceSpec};
 use flott_chunk::Chunk;
 
+/// The setting that names the session's time zone, in which expressions are evaluated; UTC if it is not set.
+const TIME_ZONE: &str = "table.local-time-zone";
+
 /// Makes what reads and writes tables. The runtime knows no connector; whoever builds programs gives it some.
 pub trait Connectors: Send + Sync {
     /// The head of a chain that reads a table.
@@ -79,6 +82,8 @@ pub fn build(
     functions: &Functions,
 ) -> Result<Program> {
     let graph = stream_graph(plan);
+    let zone = plan.config.get(TIME_ZONE).map(|zone| zone.trim()).filter(|zone| *zone != "default");
+    let functions = zone.map_or_else(|| functions.clone(), |zone| functions.in_zone(zone));
     let nodes = (plan.nodes.iter().enumerate())
         .map(|(index, node)| factory_of(plan, index, node, Arc::clone(&connectors), functions.clone()))
         .collect();

@@ -2,9 +2,14 @@
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::SchemaRef;
+use flott_checkpoint::Redistribution;
 use flott_core::Result;
+use flott_core::time::Timestamp;
+use flott_network::Barrier;
+use flott_operators::operator::{OpenContext, OperatorSnapshot};
+use flott_operators::timestamps::{WATERMARK_STATE, restored_watermark};
 
-use crate::expr::Compiled;
+use crate::expr::{Compiled, CurrentWatermark};
 use crate::operator::{Emit, TableOperator};
 use crate::program::OperatorContext;
 use crate::spec::ExprSpec;
@@ -15,16 +20,26 @@ pub struct Calc {
     condition: Option<Compiled>,
     projection: Vec<Compiled>,
     output: SchemaRef,
+    /// `None` if no expression asks for it.
+    watermark: Option<CurrentWatermark>,
 }
 
 impl Calc {
     /// Compiles its expressions.
     pub fn new(condition: Option<&ExprSpec>, projection: &[ExprSpec], cx: &OperatorContext<'_>) -> Result<Self> {
-        let compile = |expr: &ExprSpec| expr.compile(&cx.inputs[0], cx.functions);
+        let (watermark, mut is_asked) = (CurrentWatermark::default(), false);
+        let mut compile = |expr: &ExprSpec| {
+            let (compiled, is_asking) = expr.compile_with_watermark(&cx.inputs[0], cx.functions, &watermark)?;
+            is_asked |= is_asking;
+            Ok(compiled)
+        };
+        let condition = condition.map(&mut compile).transpose()?;
+        let projection = projection.iter().map(&mut compile).collect::<Result<_>>()?;
         Ok(Self {
-            condition: condition.map(compile).transpose()?,
-            projection: projection.iter().map(compile).collect::<Result<_>>()?,
+            condition,
+            projection,
             output: SchemaRef::clone(cx.output),
+            watermark: is_asked.then_some(watermark),
         })
     }
 }
@@ -40,5 +55,26 @@ impl TableOperator for Calc {
         let columns: Vec<ArrayRef> =
             self.projection.iter().map(|expr| expr.evaluate(&chunk.batch)).collect::<Result<_>>()?;
         out.emit(chunk.with_batch(batch_of(&self.output, columns, chunk.len())?))
+    }
+
+    fn open(&mut self, cx: &mut OpenContext<'_>) -> Result<()> {
+        if let Some(watermark) = &self.watermark {
+            watermark.set(restored_watermark(cx)?);
+        }
+        Ok(())
+    }
+
+    fn on_watermark(&mut self, watermark: Timestamp, _: &mut Emit<'_>) -> Result<()> {
+        if let Some(current) = &self.watermark {
+            current.set(watermark);
+        }
+        Ok(())
+    }
+
+    fn snapshot(&mut self, _: &Barrier, snapshot: &mut OperatorSnapshot<'_>) -> Result<()> {
+        match &self.watermark {
+            Some(watermark) => snapshot.add(WATERMARK_STATE, Redistribution::Union, &[watermark.get()]),
+            None => Ok(()),
+        }
     }
 }
