@@ -1,7 +1,7 @@
 //! Flink SQL: from scripts to compiled plans, and how they are run.
 //!
 //! - [`parse`]: statements; [`types`]: Flink's types and Arrow's; [`catalog`]: tables, views, functions
-//! - [`logical`]: what DataFusion's logical plans lack for Flink's queries
+//! - [`logical`]: from queries to DataFusion's logical plans, with Flink's meaning
 //! - [`plan`]: from logical plans to a [`CompiledPlan`](flott_sql_runtime::spec::CompiledPlan)
 //! - [`connect`]: the connectors of tables; [`results`]: the rows of a SELECT
 //! - [`ship`]: a plan as arguments

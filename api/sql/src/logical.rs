@@ -1,3 +1,32 @@
 //! Queries as DataFusion's logical plans, with Flink's meaning.
+//!
+//! 1. `rewrite`: the syntax tree, with Flink's grammar as calls of functions
+//! 2. DataFusion's planner: names and scopes; `scope`, `relations` and `operators` are what it asks
+//! 3. `settle`: what stood for something else while types were found becomes that; types are made the same
+//! 4. `optimize`: DataFusion's rules
+//!
+//! [`Queries`] does all that.
 
+mod aggregates;
+mod coerce;
+mod correlate;
+mod errors;
+mod fold;
+mod functions;
+mod group_windows;
+mod insert;
+mod multiplicity;
 pub mod nodes;
+mod operators;
+mod optimize;
+mod queries;
+mod relations;
+mod rewrite;
+mod scope;
+mod settle;
+mod special;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+pub use queries::{Connectors, Installed, Queries, Readable};

@@ -14,6 +14,7 @@ mod statements;
 
 pub use dialect::FlinkDialect;
 pub use hints::table_hints;
+pub(crate) use query::{function as call_of, text as text_of};
 pub use statement::*;
 
 use datafusion::sql::sqlparser::ast::{Expr, Query};
@@ -195,14 +196,21 @@ fn place_of(message: &str) -> (&str, Option<Location>) {
 
 /// The reason, the place, and the line with a caret below it.
 fn syntax_error(script: &str, reason: &str, at: Option<Location>) -> Error {
-    let Some(at) = at else { return Error::input(format!("syntax error: {reason}")) };
+    match at {
+        Some(at) => located(script, "syntax error", reason, at),
+        None => Error::input(format!("syntax error: {reason}")),
+    }
+}
+
+/// What is wrong, for which reason, where, and the line with a caret below it.
+pub(crate) fn located(script: &str, what: &str, reason: &str, at: Location) -> Error {
     let line = script.lines().nth(at.line as usize - 1).unwrap_or_default();
     // Long lines are shown from near the place on: a caret is of no use out of sight.
     let column = at.column.max(1) as usize - 1;
     let skipped = if column > 100 { column - 60 } else { 0 };
     let shown: String = line.chars().skip(skipped).take(140).map(|c| if c == '\t' { ' ' } else { c }).collect();
     let caret = " ".repeat(column - skipped);
-    Error::input(format!("syntax error at line {}, column {}: {reason}\n  {shown}\n  {caret}^", at.line, at.column))
+    Error::input(format!("{what} at line {}, column {}: {reason}\n  {shown}\n  {caret}^", at.line, at.column))
 }
 
 fn line_starts(script: &str) -> Vec<usize> {

@@ -10,6 +10,8 @@ use datafusion::common::{DFSchema, DFSchemaRef, Result, TableReference};
 use datafusion::logical_expr::{Expr, LogicalPlan, UserDefinedLogicalNodeCore};
 use flott_sql_runtime::spec::WindowSpec;
 
+use crate::plan::TableInfo;
+
 /// `TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), …))`: each row with `window_start`, `window_end` and `window_time` behind its
 /// columns, once for each of its windows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,6 +61,28 @@ pub struct UnnestJoin {
     pub schema: DFSchemaRef,
 }
 
+/// What a table factor is while a query is planned, until the row is known that it depends on: a node of ours then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Elements {
+    /// The collection, over outer columns.
+    pub collection: Expr,
+    /// Whether each element has its number.
+    pub with_ordinality: bool,
+    /// The element's columns.
+    pub schema: DFSchemaRef,
+}
+
+/// The same for the version of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Version {
+    /// The table.
+    pub input: LogicalPlan,
+    /// The time, over outer columns.
+    pub time: Expr,
+    /// The table's columns.
+    pub schema: DFSchemaRef,
+}
+
 macro_rules! node {
     ($type:ty, $name:literal, [$($input:ident),*], [$($expr:ident),*], [$($list:ident),*]) => {
         impl std::hash::Hash for $type {
@@ -103,6 +127,7 @@ macro_rules! node {
             fn with_exprs_and_inputs(&self, exprs: Vec<Expr>, inputs: Vec<LogicalPlan>) -> Result<Self> {
                 let mut new = self.clone();
                 let mut exprs = exprs.into_iter();
+                #[allow(unused_mut, unused_variables, reason = "a node without inputs takes none")]
                 let mut inputs = inputs.into_iter();
                 $(if let Some(expr) = exprs.next() { new.$expr = expr; })*
                 $(new.$list = exprs.by_ref().collect();)*
@@ -119,9 +144,12 @@ macro_rules! node {
                 // Each input's columns come through, one input after the other; what the node adds is behind them.
                 let mut first = 0;
                 let mut needed = Vec::new();
-                for width in self.inputs().iter().map(|input| input.schema().fields().len()) {
+                for (input, width) in self.inputs().iter().map(|input| input.schema().fields().len()).enumerate() {
                     let of_input = output_columns.iter().filter(|column| (first..first + width).contains(*column));
-                    needed.push(of_input.map(|column| column - first).collect());
+                    needed.push(match self.needs_all_of(input) {
+                        true => (0..width).collect(),
+                        false => of_input.map(|column| column - first).collect(),
+                    });
                     first += width;
                 }
                 Some(needed)
@@ -159,7 +187,25 @@ pub(super) fn joined(left: &DFSchema, right: &DFSchema, is_left_outer: bool) -> 
     extended(left, of_right.collect())
 }
 
+/// Whether it is a table whose connector looks rows up.
+fn is_looked_up(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::TableScan(scan) => {
+            let table: Option<&TableInfo> = scan.source.downcast_ref();
+            table.is_some_and(|table| table.is_lookup)
+        }
+        LogicalPlan::SubqueryAlias(alias) => is_looked_up(&alias.input),
+        LogicalPlan::Projection(projection) => is_looked_up(&projection.input),
+        LogicalPlan::Filter(filter) => is_looked_up(&filter.input),
+        _ => false,
+    }
+}
+
 impl WindowTable {
+    fn needs_all_of(&self, _input: usize) -> bool {
+        false
+    }
+
     fn schema_after(&self, before: &Self) -> Result<DFSchemaRef> {
         extended(self.input.schema(), added(&before.schema, &before.input))
     }
@@ -183,6 +229,11 @@ impl WindowTable {
 }
 
 impl TemporalJoin {
+    /// Versions have a time and a key, which nobody names. Rows that are looked up have not.
+    fn needs_all_of(&self, input: usize) -> bool {
+        input == 1 && !is_looked_up(&self.right)
+    }
+
     fn schema_after(&self, _before: &Self) -> Result<DFSchemaRef> {
         joined(self.left.schema(), self.right.schema(), self.is_left_outer)
     }
@@ -198,7 +249,49 @@ impl TemporalJoin {
     }
 }
 
+impl Elements {
+    fn needs_all_of(&self, _input: usize) -> bool {
+        false
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "others may fail")]
+    fn schema_after(&self, _before: &Self) -> Result<DFSchemaRef> {
+        Ok(Arc::clone(&self.schema))
+    }
+
+    fn columns_that_hold_filters(&self) -> HashSet<String> {
+        names(&self.schema).collect()
+    }
+
+    fn details(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, ": {}", self.collection)
+    }
+}
+
+impl Version {
+    fn needs_all_of(&self, _input: usize) -> bool {
+        false
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "others may fail")]
+    fn schema_after(&self, _before: &Self) -> Result<DFSchemaRef> {
+        Ok(Arc::clone(self.input.schema()))
+    }
+
+    fn columns_that_hold_filters(&self) -> HashSet<String> {
+        names(&self.schema).collect()
+    }
+
+    fn details(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, ": AS OF {}", self.time)
+    }
+}
+
 impl UnnestJoin {
+    fn needs_all_of(&self, _input: usize) -> bool {
+        false
+    }
+
     fn schema_after(&self, before: &Self) -> Result<DFSchemaRef> {
         extended(self.input.schema(), added(&before.schema, &before.input))
     }
@@ -217,3 +310,5 @@ impl UnnestJoin {
 node!(WindowTable, "WindowTableFunction", [input], [time], [partition]);
 node!(TemporalJoin, "TemporalJoin", [left, right], [on, time], []);
 node!(UnnestJoin, "UnnestJoin", [input], [collection], []);
+node!(Elements, "Unnest", [], [collection], []);
+node!(Version, "Version", [input], [time], []);

@@ -13,7 +13,7 @@ use super::FlinkDialect;
 use crate::types::{Lexeme, SqlType, parse_lexemes};
 
 /// A call of a function.
-pub(super) fn function(name: &str, args: Vec<Expr>) -> Function {
+pub(crate) fn function(name: &str, args: Vec<Expr>) -> Function {
     let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).collect();
     Function {
         name: ObjectName::from(vec![Ident::new(name)]),
@@ -28,7 +28,7 @@ pub(super) fn function(name: &str, args: Vec<Expr>) -> Function {
 }
 
 /// A constant text.
-pub(super) fn text(value: &str) -> Expr {
+pub(crate) fn text(value: &str) -> Expr {
     Expr::Value(Value::SingleQuotedString(value.to_owned()).into())
 }
 
@@ -120,7 +120,11 @@ pub(super) fn table_argument(parser: &mut Parser<'_>) -> Result<Expr, ParserErro
     let mut call = function("TABLE", vec![Expr::CompoundIdentifier(parts)]);
     if parser.parse_keywords(&[Keyword::PARTITION, Keyword::BY]) {
         let in_parentheses = parser.consume_token(&Token::LParen);
-        let keys = parser.parse_comma_separated(Parser::parse_expr)?;
+        // Without them there is one: what comes behind it is the next argument.
+        let keys = match in_parentheses {
+            true => parser.parse_comma_separated(Parser::parse_expr)?,
+            false => vec![parser.parse_expr()?],
+        };
         if in_parentheses {
             parser.expect_token(&Token::RParen)?;
         }

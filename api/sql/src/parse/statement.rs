@@ -6,6 +6,8 @@ use std::fmt;
 use datafusion::sql::sqlparser::ast::{Expr, Query};
 use datafusion::sql::sqlparser::tokenizer::Location;
 
+use flott_sql_runtime::spec::ConflictStrategy;
+
 use crate::types::SqlType;
 
 /// A statement.
@@ -91,7 +93,7 @@ impl fmt::Debug for Name {
 /// `WITH ('key' = 'value', …)`.
 pub type Options = BTreeMap<String, String>;
 
-/// `INSERT INTO t PARTITION (p = v) (a, b) query`.
+/// `INSERT INTO t PARTITION (p = v) (a, b) query ON CONFLICT DO …`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Insert {
     /// The table.
@@ -106,6 +108,8 @@ pub struct Insert {
     pub is_overwrite: bool,
     /// The rows.
     pub query: Box<Query>,
+    /// `ON CONFLICT DO …`.
+    pub on_conflict: Option<ConflictStrategy>,
 }
 
 /// `CREATE TABLE t (…) COMMENT … PARTITIONED BY … WITH (…) LIKE … AS …`.

@@ -4,6 +4,8 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 
+use flott_sql_runtime::spec::ConflictStrategy;
+
 use super::ddl;
 use super::query::{error_here, is_word, take_words};
 use super::statement::{
@@ -199,7 +201,21 @@ pub(super) fn insert(parser: &mut Parser<'_>) -> Result<Insert> {
         columns = in_parentheses(parser, identifier)?;
     }
     let query = parser.parse_query()?;
-    Ok(Insert { table, hints: Options::new(), partition, columns, is_overwrite, query })
+    let on_conflict = if take_words(parser, &["ON", "CONFLICT", "DO"]) { Some(conflict(parser)?) } else { None };
+    Ok(Insert { table, hints: Options::new(), partition, columns, is_overwrite, query, on_conflict })
+}
+
+/// `DEDUPLICATE`, `ERROR`, `NOTHING`.
+fn conflict(parser: &mut Parser<'_>) -> Result<ConflictStrategy> {
+    const STRATEGIES: [(&str, ConflictStrategy); 3] = [
+        ("DEDUPLICATE", ConflictStrategy::Deduplicate),
+        ("ERROR", ConflictStrategy::Error),
+        ("NOTHING", ConflictStrategy::Nothing),
+    ];
+    match STRATEGIES.iter().find(|(word, _)| take_words(parser, &[word])) {
+        Some((_, strategy)) => Ok(*strategy),
+        None => parser.expected_ref("DEDUPLICATE, ERROR or NOTHING", parser.peek_token_ref()),
+    }
 }
 
 /// `EXECUTE STATEMENT SET BEGIN …; END`, `BEGIN STATEMENT SET; …; END`.

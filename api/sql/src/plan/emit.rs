@@ -14,7 +14,7 @@ use flott_sql_runtime::spec::{
 use super::Planner;
 use super::changelog::Changes;
 use super::explain::{Note, Planned};
-use super::expr::{PExpr, all_of, as_column, remap, spec};
+use super::expr::{PExpr, all_of, as_column, in_order, remap, spec};
 use super::names;
 use super::rel::{Calc, Id, Kinds, Op, Rel};
 use super::table::{SinkTable, TableInfo};
@@ -167,8 +167,12 @@ impl Emitter<'_, '_> {
             // What is left of a calculation that chose columns of a table, if others read no more of it.
             return Ok(ports);
         }
+        let mut condition = in_order(&calc.condition)?.map(|expr| spec(&expr, &schema)).transpose()?;
+        if let (Some(condition), Some(all)) = (&mut condition, all_of(&calc.condition)) {
+            condition.text = spec(&all, &schema)?.text;
+        }
         let op = OperatorSpec::Calc {
-            condition: all_of(&calc.condition).map(|expr| spec(&expr, &schema)).transpose()?,
+            condition,
             projection: calc.projection.iter().map(|expr| spec(expr, &schema)).collect::<Result<_>>()?,
         };
         let spread = self.spread_through(&ports, &calc.projection);

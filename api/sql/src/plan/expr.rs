@@ -10,7 +10,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, DataFusionError, ScalarValue};
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::logical_expr::{ColumnarValue, Expr, Operator};
-use datafusion::physical_expr::expressions::{BinaryExpr, CastExpr, Column, Literal};
+use datafusion::physical_expr::expressions::{BinaryExpr, CaseExpr, CastExpr, Column, Literal};
 use datafusion::physical_expr::utils::{collect_columns, split_conjunction};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr, create_physical_expr};
 use datafusion::physical_expr_common::physical_expr::fmt_sql;
@@ -87,6 +87,32 @@ pub(super) fn conjuncts(expr: &PExpr) -> Vec<PExpr> {
 pub(super) fn all_of(conditions: &[PExpr]) -> Option<PExpr> {
     let and = |all: PExpr, next: PExpr| -> PExpr { Arc::new(BinaryExpr::new(all, Operator::And, next)) };
     conditions.iter().cloned().reduce(and)
+}
+
+/// The same, where a later condition is computed only for rows for which the earlier ones are true if it can fail:
+/// `b <> 0 AND a / b > 1` divides nothing by 0.
+pub(super) fn in_order(conditions: &[PExpr]) -> Result<Option<PExpr>> {
+    let mut all: Option<PExpr> = None;
+    for condition in conditions.iter().rev() {
+        all = Some(match all {
+            None => Arc::clone(condition),
+            Some(rest) if can_fail(&rest) => {
+                let when = vec![(Arc::clone(condition), rest)];
+                Arc::new(CaseExpr::try_new(None, when, Some(literal(false.into()))).map_err(refused)?)
+            }
+            Some(rest) => Arc::new(BinaryExpr::new(Arc::clone(condition), Operator::And, rest)),
+        });
+    }
+    Ok(all)
+}
+
+/// Whether there are values for which it is an error.
+fn can_fail(expr: &PExpr) -> bool {
+    let fails = |expr: &PExpr| {
+        let name = call(expr).map(|(name, _)| name);
+        matches!(name, Some("flink_divide" | "flink_mod" | "flink_cast" | "element"))
+    };
+    expr.exists(|expr| Ok(fails(expr))).unwrap_or(true)
 }
 
 /// Whether it may have another value each time.

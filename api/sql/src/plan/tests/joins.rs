@@ -276,12 +276,12 @@ fn versions_and_look_ups() {
     check(
         "SELECT price * rate AS yen FROM converted",
         expect![[r#"
-            0 TableSourceScan(table=[[rates]], fields=[currency, rate, ts]) [I,UB,UA,D]
-            1 DropUpdateBefore [I,UA,D] <- 0 forward
-            2 WatermarkAssigner(rowtime=[ts], watermark=[ts]) [I,UA,D] <- 1 forward
-            3 TableSourceScan(table=[[bid]], fields=[price, channel, ts]) [I]
-            4 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 3 forward
-            5 TemporalJoin(joinType=[LeftOuterJoin], where=[channel = currency], leftTime=[time_col=[ts]], select=[price, channel, ts, currency, rate, ts0]) [I] <- 4 hash[channel] <- input 1 2 hash[currency]
+            0 TableSourceScan(table=[[bid]], fields=[price, channel, ts]) [I]
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
+            2 TableSourceScan(table=[[rates]], fields=[currency, rate, ts]) [I,UB,UA,D]
+            3 DropUpdateBefore [I,UA,D] <- 2 forward
+            4 WatermarkAssigner(rowtime=[ts], watermark=[ts]) [I,UA,D] <- 3 forward
+            5 TemporalJoin(joinType=[LeftOuterJoin], where=[channel = currency], leftTime=[time_col=[ts]], select=[price, channel, ts, currency, rate, ts0]) [I] <- 1 hash[channel] <- input 1 4 hash[currency]
             6 Calc(select=[price * rate AS yen]) [I] <- 5 forward
             7 Sink(table=[out], fields=[yen]) [NONE] <- 6 forward
         "#]],
@@ -290,15 +290,14 @@ fn versions_and_look_ups() {
     check(
         "SELECT price * rate AS yen FROM converted_well",
         expect![[r#"
-            0 TableSourceScan(table=[[bid]], fields=[auction, bidder, price, channel, extra, ts]) [I]
-            1 Calc(select=[auction, bidder, price, channel, extra, ts, proctime() AS pt]) [I] <- 0 forward
-            2 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 1 forward
-            3 TableSourceScan(table=[[rates]], fields=[currency, rate, ts]) [I,UB,UA,D]
-            4 DropUpdateBefore [I,UA,D] <- 3 forward
-            5 WatermarkAssigner(rowtime=[ts], watermark=[ts]) [I,UA,D] <- 4 forward
-            6 TemporalJoin(joinType=[InnerJoin], where=[channel = currency AND rate > 3], leftTime=[time_col=[ts]], select=[auction, bidder, price, channel, extra, ts, pt, currency, rate, ts0]) [I] <- 2 hash[channel] <- input 1 5 hash[currency]
-            7 Calc(select=[price * rate AS yen]) [I] <- 6 forward
-            8 Sink(table=[out], fields=[yen]) [NONE] <- 7 forward
+            0 TableSourceScan(table=[[bid]], fields=[price, channel, ts]) [I]
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
+            2 TableSourceScan(table=[[rates]], fields=[currency, rate, ts]) [I,UB,UA,D]
+            3 DropUpdateBefore [I,UA,D] <- 2 forward
+            4 WatermarkAssigner(rowtime=[ts], watermark=[ts]) [I,UA,D] <- 3 forward
+            5 TemporalJoin(joinType=[InnerJoin], where=[channel = currency AND rate > 3], leftTime=[time_col=[ts]], select=[price, channel, ts, currency, rate, ts0]) [I] <- 1 hash[channel] <- input 1 4 hash[currency]
+            6 Calc(select=[price * rate AS yen]) [I] <- 5 forward
+            7 Sink(table=[out], fields=[yen]) [NONE] <- 6 forward
         "#]],
     );
     check(
@@ -319,12 +318,13 @@ fn versions_and_look_ups() {
     check(
         "SELECT price, value FROM looked_up",
         expect![[r#"
-            0 TableSourceScan(table=[[bid]], fields=[auction, bidder, price, channel, extra, ts]) [I]
-            1 Calc(select=[auction, bidder, price, channel, extra, ts, proctime() AS pt]) [I] <- 0 forward
+            0 TableSourceScan(table=[[bid]], fields=[auction, price, ts]) [I]
+            1 Calc(select=[auction, price, ts, proctime() AS pt]) [I] <- 0 forward
             2 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 1 forward
-            3 LookupJoin(table=[side], joinType=[LeftOuterJoin], lookup=[key=auction], where=[kind > 1], select=[auction, bidder, price, channel, extra, ts, pt, key, value, kind]) [I] <- 2 forward
-            4 Calc(select=[price, value]) [I] <- 3 forward
-            5 Sink(table=[out], fields=[price, value]) [NONE] <- 4 forward
+            3 Calc(select=[auction, price, pt]) [I] <- 2 forward
+            4 LookupJoin(table=[side], joinType=[LeftOuterJoin], lookup=[key=auction], where=[kind > 1], select=[auction, price, pt, key, value, kind]) [I] <- 3 forward
+            5 Calc(select=[price, value]) [I] <- 4 forward
+            6 Sink(table=[out], fields=[price, value]) [NONE] <- 5 forward
         "#]],
     );
     check(
