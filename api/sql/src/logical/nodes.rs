@@ -146,10 +146,11 @@ macro_rules! node {
                 let mut needed = Vec::new();
                 for (input, width) in self.inputs().iter().map(|input| input.schema().fields().len()).enumerate() {
                     let of_input = output_columns.iter().filter(|column| (first..first + width).contains(*column));
-                    needed.push(match self.needs_all_of(input) {
-                        true => (0..width).collect(),
-                        false => of_input.map(|column| column - first).collect(),
-                    });
+                    let mut of_input: Vec<usize> = of_input.map(|column| column - first).collect();
+                    of_input.extend(self.needed_besides(input));
+                    of_input.sort_unstable();
+                    of_input.dedup();
+                    needed.push(of_input);
                     first += width;
                 }
                 Some(needed)
@@ -187,23 +188,22 @@ pub(super) fn joined(left: &DFSchema, right: &DFSchema, is_left_outer: bool) -> 
     extended(left, of_right.collect())
 }
 
-/// Whether it is a table whose connector looks rows up.
-fn is_looked_up(plan: &LogicalPlan) -> bool {
+/// The table that a plan reads, if it does nothing else but choose rows and columns: these have their names.
+fn table_of(plan: &LogicalPlan) -> Option<&TableInfo> {
     match plan {
-        LogicalPlan::TableScan(scan) => {
-            let table: Option<&TableInfo> = scan.source.downcast_ref();
-            table.is_some_and(|table| table.is_lookup)
+        LogicalPlan::TableScan(scan) => scan.source.downcast_ref(),
+        LogicalPlan::SubqueryAlias(alias) => table_of(&alias.input),
+        LogicalPlan::Projection(projection) if projection.expr.iter().all(|expr| matches!(expr, Expr::Column(_))) => {
+            table_of(&projection.input)
         }
-        LogicalPlan::SubqueryAlias(alias) => is_looked_up(&alias.input),
-        LogicalPlan::Projection(projection) => is_looked_up(&projection.input),
-        LogicalPlan::Filter(filter) => is_looked_up(&filter.input),
-        _ => false,
+        LogicalPlan::Filter(filter) => table_of(&filter.input),
+        _ => None,
     }
 }
 
 impl WindowTable {
-    fn needs_all_of(&self, _input: usize) -> bool {
-        false
+    fn needed_besides(&self, _input: usize) -> Vec<usize> {
+        Vec::new()
     }
 
     fn schema_after(&self, before: &Self) -> Result<DFSchemaRef> {
@@ -229,9 +229,19 @@ impl WindowTable {
 }
 
 impl TemporalJoin {
-    /// Versions have a time and a key, which nobody names. Rows that are looked up have not.
-    fn needs_all_of(&self, input: usize) -> bool {
-        input == 1 && !is_looked_up(&self.right)
+    /// Versions have a time and a key, which nobody names.
+    fn needed_besides(&self, input: usize) -> Vec<usize> {
+        if input != 1 {
+            return Vec::new();
+        }
+        let fields = self.right.schema().fields();
+        let place = |name: &String| fields.iter().position(|field| field.name() == name);
+        let of_table = table_of(&self.right).and_then(|table| {
+            let time = table.watermark.as_ref().map(|(time, _)| *time);
+            let columns = table.primary_key.iter().copied().chain(time);
+            columns.map(|column| place(table.columns[column].field.name())).collect::<Option<Vec<_>>>()
+        });
+        of_table.unwrap_or_else(|| (0..fields.len()).collect())
     }
 
     fn schema_after(&self, _before: &Self) -> Result<DFSchemaRef> {
@@ -250,8 +260,8 @@ impl TemporalJoin {
 }
 
 impl Elements {
-    fn needs_all_of(&self, _input: usize) -> bool {
-        false
+    fn needed_besides(&self, _input: usize) -> Vec<usize> {
+        Vec::new()
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "others may fail")]
@@ -269,8 +279,8 @@ impl Elements {
 }
 
 impl Version {
-    fn needs_all_of(&self, _input: usize) -> bool {
-        false
+    fn needed_besides(&self, _input: usize) -> Vec<usize> {
+        Vec::new()
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "others may fail")]
@@ -288,8 +298,8 @@ impl Version {
 }
 
 impl UnnestJoin {
-    fn needs_all_of(&self, _input: usize) -> bool {
-        false
+    fn needed_besides(&self, _input: usize) -> Vec<usize> {
+        Vec::new()
     }
 
     fn schema_after(&self, before: &Self) -> Result<DFSchemaRef> {

@@ -51,7 +51,7 @@ pub struct Installed;
 impl Connectors for Installed {
     fn source(&self, spec: &SourceSpec) -> Result<Readable> {
         let found = crate::connect::describe_source(spec)?;
-        Ok(Readable { changelog: found.changelog, is_lookup: false })
+        Ok(Readable { changelog: found.changelog, is_lookup: found.is_lookup })
     }
 
     fn sink(&self, spec: &SinkSpec) -> Result<Changelog> {
