@@ -4,6 +4,7 @@
 //! read the same options, so what planning accepts can be built.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 use flott_chunk::Chunk;
@@ -24,12 +25,14 @@ use crate::plan::{COLLECT, Changelog};
 use crate::results::ResultSink;
 
 mod blackhole;
+mod datagen;
 mod filesystem;
+mod nexmark;
 mod print;
 mod whole;
 
 /// The names of connectors, for messages.
-const NAMES: [&str; 3] = ["filesystem", "print", "blackhole"];
+const NAMES: [&str; 5] = ["filesystem", "datagen", "nexmark", "print", "blackhole"];
 
 /// What planning needs to know of a table that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +53,8 @@ pub fn describe_source(spec: &SourceSpec) -> Result<SourceDescription> {
             let (changelog, boundedness) = (Changelog::InsertOnly, Boundedness::Bounded);
             Ok(SourceDescription { changelog, boundedness, is_lookup: true })
         }
+        "datagen" => Ok(made(&datagen::source(spec)?)),
+        "nexmark" => Ok(made(&nexmark::source(spec)?)),
         name @ ("print" | "blackhole") => {
             Err(Error::input(format!("table '{}' cannot be read: the connector '{name}' only writes", spec.table)))
         }
@@ -64,6 +69,9 @@ pub fn check_sink(spec: &SinkSpec) -> Result<Changelog> {
         "print" => print::Print::new(spec).map(|_| Changelog::All),
         "blackhole" => blackhole::Blackhole::new(spec).map(|_| Changelog::All),
         COLLECT => Ok(Changelog::All),
+        name @ ("datagen" | "nexmark") => {
+            Err(Error::input(format!("table '{}' cannot be written: the connector '{name}' only reads", spec.table)))
+        }
         name => Err(unknown(&spec.table, name)),
     }
 }
@@ -82,6 +90,38 @@ fn options(table: &str, options: &BTreeMap<String, String>) -> Options {
     Options::new(table, options.iter().map(|(key, value)| (key.as_str(), value.as_str())))
 }
 
+/// The options of a table that is read, without those that planning takes.
+fn scan_options(spec: &SourceSpec) -> Options {
+    let options = options(&spec.table, &spec.options);
+    for key in ["connector", "scan.parallelism", "scan.watermark.idle-timeout"] {
+        options.get(key);
+    }
+    options
+}
+
+/// The columns that are read.
+fn projected(spec: &SourceSpec) -> Result<SchemaRef> {
+    let schema = spec.table_schema.project(&spec.projection);
+    schema
+        .map(Arc::new)
+        .map_err(|error| Error::system(format!("table '{}': a column that is not there is read: {error}", spec.table)))
+}
+
+/// That the connector has none of the columns with metadata.
+fn refuse_metadata(spec: &SourceSpec, connector: &str) -> Result<()> {
+    let Some((column, key)) = spec.metadata.first_key_value() else { return Ok(()) };
+    let name = spec.table_schema.field(*column).name();
+    Err(Error::input(format!(
+        "table '{}': the column '{name}' is the metadata '{key}', which '{connector}' does not have",
+        spec.table
+    )))
+}
+
+/// Rows that are made are never taken back.
+fn made(source: &impl Source) -> SourceDescription {
+    SourceDescription { changelog: Changelog::InsertOnly, boundedness: source.boundedness(), is_lookup: false }
+}
+
 /// The connectors, with where the rows of a SELECT go.
 pub struct TableConnectors {
     results: Option<ResultSink>,
@@ -98,6 +138,8 @@ impl Connectors for TableConnectors {
     fn source(&self, spec: &SourceSpec, cx: &TaskContext, targets: NodeTargets<'_>) -> Result<Box<dyn SourceTask>> {
         match connector(&spec.table, &spec.options)? {
             "filesystem" => head(filesystem::source(spec)?, cx, targets),
+            "datagen" => head(datagen::source(spec)?, cx, targets),
+            "nexmark" => head(nexmark::source(spec)?, cx, targets),
             name => Err(unknown(&spec.table, name)),
         }
     }

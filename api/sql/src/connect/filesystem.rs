@@ -1,8 +1,6 @@
 //! `filesystem`: tables in files of a folder.
 
-use std::sync::Arc;
-
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::datatypes::Schema;
 use flott_chunk::Chunk;
 use flott_connector_spi::IoHandle;
 use flott_core::{Error, Result};
@@ -23,14 +21,8 @@ pub(super) fn source(spec: &SourceSpec) -> Result<FileSource<Chunk>> {
     options.required("connector")?;
     let path = options.required("path")?.to_owned();
     refuse_partitions(&spec.table, &spec.partition_keys)?;
-    if let Some((column, key)) = spec.metadata.first_key_value() {
-        let name = spec.table_schema.field(*column).name();
-        return Err(Error::input(format!(
-            "table '{}': the column '{name}' is the metadata '{key}', which 'filesystem' does not have yet",
-            spec.table
-        )));
-    }
-    let schema = projected(spec)?;
+    super::refuse_metadata(spec, "filesystem")?;
+    let schema = super::projected(spec)?;
     super::whole::reload_ms(&options)?;
     let source = match options.required("format")? {
         "json" => {
@@ -62,16 +54,8 @@ pub(super) fn source(spec: &SourceSpec) -> Result<FileSource<Chunk>> {
 pub(super) fn lookup(spec: &LookupJoinSpec, io: &IoHandle) -> Result<LookupTable> {
     let reload_ms = super::whole::reload_ms(&super::options(&spec.table.table, &spec.table.options))?;
     let (table, keys) = super::whole::reading(spec);
-    let schema = projected(&table)?;
+    let schema = super::projected(&table)?;
     Ok(super::whole::table(spec, schema, keys, source(&table)?, reload_ms, io))
-}
-
-/// The columns that are read.
-fn projected(spec: &SourceSpec) -> Result<SchemaRef> {
-    let schema = spec.table_schema.project(&spec.projection);
-    schema
-        .map(Arc::new)
-        .map_err(|error| Error::system(format!("table '{}': a column that is not there is read: {error}", spec.table)))
 }
 
 /// The files of a table that is written.
