@@ -13,6 +13,7 @@
 //! - `list`, `cancel`, `stop`, `savepoint`, `checkpoint`, `rescale`: jobs of a cluster, named as `jobs` allows
 //! - `upgrade`: a job in a new version, with `check` to tell first what becomes of its state
 //! - `state`: what a savepoint holds, as tables; `verify` reads its files before
+//! - `sql`: scripts and statements of Flink SQL
 //! - `cluster`: a local cluster of processes
 //! - `jobmanager`, `taskmanager`: one such process
 //!
@@ -35,6 +36,7 @@ mod progress;
 mod rescale;
 mod run;
 mod savepoint;
+mod sql;
 mod state;
 mod stop;
 mod suggest;
@@ -100,6 +102,9 @@ enum Verb {
     /// Lists the states of a savepoint or checkpoint, or queries those of a savepoint with SQL
     #[command(after_help = state::EXAMPLES)]
     State(state::Args),
+    /// Runs scripts and statements of Flink SQL
+    #[command(after_help = sql::EXAMPLES)]
+    Sql(sql::Args),
     /// Starts or stops a local cluster of processes
     #[command(subcommand)]
     Cluster(cluster::Verb),
@@ -142,6 +147,7 @@ fn execute(verb: Verb) -> Result<ExitCode> {
         Verb::Rescale(args) => rescale::run(&args),
         Verb::Upgrade(args) => upgrade::run(&args),
         Verb::State(args) => state::run(&args),
+        Verb::Sql(args) => sql::run(&args),
         Verb::Cluster(verb) => cluster::run(&verb),
         Verb::JobManager(args) => jobmanager::run(&args),
         Verb::TaskManager(args) => taskmanager::run(&args),

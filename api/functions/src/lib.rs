@@ -28,9 +28,19 @@ pub mod types;
 
 use std::sync::Arc;
 
+use arrow::array::ArrayRef;
 use datafusion::logical_expr::ScalarUDF;
 
 pub use query_time::at_query_start;
+
+/// How values are shown: as a CAST to STRING shows them, instants in UTC.
+///
+/// # Errors
+/// The type is none of Flink's.
+pub fn texts(values: &ArrayRef) -> flott_core::Result<ArrayRef> {
+    let cast = cast::Cast { zone: define::Zone::Offset(0), is_try: false };
+    cast.show(values).map_err(|error| flott_core::Error::system(error.strip_backtrace()))
+}
 
 /// All functions. SQL's `f` is named `f`, or `flink_f` if DataFusion has another one of that name.
 pub fn all() -> Vec<Arc<ScalarUDF>> {

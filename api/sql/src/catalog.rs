@@ -2,6 +2,7 @@
 //!
 //! Names are as they were written: `Orders` and `orders` are two tables. Functions and keywords are not so.
 
+pub mod define;
 mod space;
 mod table;
 

@@ -164,6 +164,10 @@ fn write_float(value: f64, scientific: &str, out: &mut String) {
         out.push_str("Infinity");
         return;
     }
+    // Java looks among numbers of two digits, at least, for the nearest one: it has 4.9E-324 where 5E-324 would do.
+    let two = format!("{value:.1e}");
+    let is_nearer = scientific.find('.').is_none() && two.parse() == Ok(value);
+    let scientific = if is_nearer { two.as_str() } else { scientific };
     let (mantissa, exponent) = scientific.trim_start_matches('-').split_once('e').unwrap_or((scientific, "0"));
     let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
     let exponent: i32 = exponent.parse().unwrap_or(0);

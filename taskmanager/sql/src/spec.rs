@@ -583,8 +583,6 @@ pub struct JoinSpec {
     pub nulls_equal: Vec<bool>,
     /// What else pairs must fulfil; over the left columns, then the right ones.
     pub condition: Option<ExprSpec>,
-    /// For anti joins of `NOT IN`: whether a null on the right leaves nothing.
-    pub is_null_aware: bool,
     /// Whether only the final rows are put out, at the end of bounded input.
     pub is_batch: bool,
 }

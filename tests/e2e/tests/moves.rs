@@ -1,5 +1,5 @@
-//! State that moves at random: checkpoints, savepoints, rescales, kills and new lives of a job from its last savepoint, in any
-//! order and into each other's recoveries. Every number is committed once, over all lives.
+//! State that moves at random: checkpoints, savepoints, rescales, kills, upgrades and new lives of a job from its last savepoint,
+//! in any order and into each other's recoveries. Every number is committed once, over all lives.
 //!
 //! `FLOTT_MOVES_STEPS` is the number of moves. They depend on a seed alone, which is printed; `FLOTT_MOVES_SEED` takes it
 //! again.
@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use flott_e2e::{Cluster, CommandOutput, Numbers, Random, Setup, binary, signal, visible_lines};
+use serde_json::Value;
 
 const STEPS_DEFAULT: u64 = 25;
 
@@ -41,6 +42,18 @@ impl Life {
     fn pick(random: &mut Random, parallelism: u64) -> Self {
         Self { parallelism, unaligned: random.coin(), backend: if random.coin() { "hashmap" } else { "disk" } }
     }
+
+    /// The engine's arguments.
+    fn engine(self) -> Vec<String> {
+        let own = [
+            format!("state.backend.type={}", self.backend),
+            format!("execution.checkpointing.unaligned.enabled={}", self.unaligned),
+        ];
+        let options = ENGINE.iter().map(|&option| option.to_owned()).chain(own);
+        let mut engine: Vec<String> = options.flat_map(|option| ["-D".to_owned(), option]).collect();
+        engine.extend(["-p".to_owned(), self.parallelism.to_string()]);
+        engine
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +62,7 @@ enum Move {
     Savepoint,
     Rescale(u64),
     StopAndStart(Life),
+    Upgrade(Life),
     /// One of the job's workers, whichever this number hits.
     KillWorker(u64),
     KillTaskManager(usize, Duration),
@@ -58,16 +72,21 @@ enum Move {
 impl Move {
     fn pick(random: &mut Random) -> Self {
         let parallelism = 1 + random.below(TASK_MANAGERS * u64::from(SLOTS));
-        match random.below(12) {
+        match random.below(14) {
             0 => Self::Checkpoint,
             1..=2 => Self::Savepoint,
             3..=5 => Self::Rescale(parallelism),
             6..=7 => Self::StopAndStart(Life::pick(random, parallelism)),
             8..=9 => Self::KillWorker(random.number()),
             10 => Self::KillTaskManager(random.below(TASK_MANAGERS) as usize, random.millis(0, 500)),
+            11..=12 => Self::Upgrade(Life::pick(random, parallelism)),
             _ => Self::KillJobManager(random.millis(0, 500)),
         }
     }
+}
+
+fn job_arguments(output: &str) -> [&str; 8] {
+    ["--case", "numbers", "--output", output, "--padding", PADDING, "--rows-per-second", "3000"]
 }
 
 /// A cluster with one job, which has had some lives.
@@ -90,17 +109,39 @@ impl Moves {
 
     /// Starts the job, from a savepoint if there is one, with an output of its own.
     fn live(&mut self, life: Life, savepoint: Option<&str>) {
-        let output = self.cluster.path(&format!("out-{}", self.outputs.len()));
-        let parallelism = life.parallelism.to_string();
-        let backend = format!("state.backend.type={}", life.backend);
-        let unaligned = format!("execution.checkpointing.unaligned.enabled={}", life.unaligned);
-        let options = ENGINE.iter().copied().chain([backend.as_str(), unaligned.as_str()]);
-        let mut engine: Vec<&str> = options.flat_map(|option| ["-D", option]).collect();
-        engine.extend(["-p", &parallelism]);
+        let output = self.new_output();
+        let engine = life.engine();
+        let mut engine: Vec<&str> = engine.iter().map(String::as_str).collect();
         engine.extend(savepoint.iter().flat_map(|savepoint| ["-s", *savepoint]));
-        let arguments = ["--case", "numbers", "--output", &output, "--padding", PADDING, "--rows-per-second", "3000"];
-        self.job = self.cluster.run_job(&binary("e2e-job"), &engine, &arguments);
-        self.outputs.push(output);
+        self.job = self.cluster.run_job(&binary("e2e-job"), &engine, &job_arguments(&output));
+    }
+
+    fn new_output(&mut self) -> String {
+        let output = self.cluster.path(&format!("out-{}", self.outputs.len()));
+        self.outputs.push(output.clone());
+        output
+    }
+
+    /// `flott upgrade` to another life. Whether it worked or went back, it says which job goes on.
+    fn upgrade(&mut self, life: Life) {
+        let (output, folder, program) = (self.new_output(), self.cluster.path("savepoints"), binary("e2e-job"));
+        let program = program.to_str().expect("its name is UTF-8");
+        let own = ["-o", "json", "--savepoint-dir", &folder, "--timeout", "60s"];
+        let engine = life.engine();
+        let engine: Vec<&str> = engine.iter().map(String::as_str).collect();
+        let arguments = [&[self.job.as_str(), program], &own[..], &engine, &["--"], &job_arguments(&output)].concat();
+        let answer = self.cluster.flott("upgrade", &arguments);
+        let said: Value = serde_json::from_str(&answer.stdout).unwrap_or_default();
+        match said["new-job"].as_str() {
+            Some(job) => {
+                println!("    {} as {job}", said["outcome"]);
+                self.job = job.to_owned();
+            }
+            None => println!("    refused: {}", answer.text().trim()),
+        }
+        let is_done = said["outcome"] == "upgraded";
+        assert!(is_done || !self.is_settled, "{} failed, though the job runs:\n{}", answer.command, answer.text());
+        self.cluster.wait_for_status(&self.job, "RUNNING", LIMIT);
     }
 
     fn make(&mut self, step: Move) {
@@ -113,6 +154,7 @@ impl Moves {
                     self.live(life, Some(&savepoint));
                 }
             }
+            Move::Upgrade(life) => self.upgrade(life),
             Move::KillWorker(choice) => {
                 let mut workers = self.cluster.workers_of(&self.job);
                 workers.sort_unstable();

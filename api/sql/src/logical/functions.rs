@@ -54,8 +54,9 @@ impl Functions {
                 if !OPERATORS.contains(&in_sql) {
                     names.insert(in_sql.to_owned(), own.clone());
                 }
+                // What grammar is rewritten to may be an alias.
+                scalars.insert(name.clone(), Arc::clone(&function));
             }
-            scalars.insert(own, function);
         }
         for (name, own) in [("ceiling", "flink_ceil"), ("char_length", "flink_char_length")] {
             if scalars.contains_key(own) {

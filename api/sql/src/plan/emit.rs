@@ -426,8 +426,6 @@ fn wishes(op: &OperatorSpec) -> Vec<Wish> {
         OperatorSpec::TopN(top) => vec![by(&top.partition)],
         OperatorSpec::Deduplicate(deduplicate) => vec![by(&deduplicate.partition)],
         OperatorSpec::WindowTopN(top) => vec![by(&top.partition)],
-        // A null among the right keys concerns all left rows.
-        OperatorSpec::Join(join) if join.is_null_aware => vec![Wish::One, Wish::One],
         OperatorSpec::Join(join) => vec![by(&join.left.keys), by(&join.right.keys)],
         OperatorSpec::IntervalJoin(join) => vec![by(&join.left_keys), by(&join.right_keys)],
         OperatorSpec::WindowJoin(join) => vec![by(&join.left_keys), by(&join.right_keys)],

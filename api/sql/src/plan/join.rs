@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::common::{DFSchema, JoinType, NullEquality};
 use datafusion::logical_expr::{Join, Operator};
-use datafusion::physical_expr::expressions::IsNotNullExpr;
+use datafusion::physical_expr::expressions::{BinaryExpr, IsNotNullExpr, IsNullExpr};
 use flott_core::{Error, Result};
 use flott_sql_runtime::spec::{
     IntervalJoinSpec, JoinInput, JoinKind, JoinSpec, OperatorSpec, TimeSpec, WindowColumn, WindowJoinSpec,
@@ -36,6 +36,18 @@ impl Pair {
 
     fn right_keys(&self) -> Vec<usize> {
         self.keys.iter().map(|(_, right, _)| *right).collect()
+    }
+
+    /// `NOT IN` with nulls: a left row has a partner unless the comparison is false. So the first key, what IN compares, is a
+    /// condition like others, and null compares as equal to all.
+    fn null_aware(mut self, left_width: usize) -> Self {
+        let (left, right, _) = self.keys.remove(0);
+        let (left, right) = (column(left), column(left_width + right));
+        let or = |a: PExpr, b: PExpr| -> PExpr { Arc::new(BinaryExpr::new(a, Operator::Or, b)) };
+        let is_null = |expr: &PExpr| -> PExpr { Arc::new(IsNullExpr::new(Arc::clone(expr))) };
+        let equal: PExpr = Arc::new(BinaryExpr::new(Arc::clone(&left), Operator::Eq, Arc::clone(&right)));
+        self.rest.push(or(or(is_null(&left), is_null(&right)), equal));
+        self
     }
 
     fn meaning(&self) -> String {
@@ -135,7 +147,7 @@ impl Planner<'_> {
         let mark = wide + keys.len();
         let keys = pair.keys.iter().enumerate().map(|(index, (left, _, nulls))| (*left, index, *nulls)).collect();
         let pair = Pair { left: pair.left, right: partners, keys, rest: Vec::new() };
-        let joined = self.regular(JoinKind::Left, pair, false)?;
+        let joined = self.regular(JoinKind::Left, pair)?;
         let mut columns: Vec<PExpr> = (0..left_width).map(column).collect();
         columns.push(Arc::new(IsNotNullExpr::new(column(mark))));
         self.calc(joined, Vec::new(), columns, fields)
@@ -219,7 +231,11 @@ impl Planner<'_> {
                 return Ok(join);
             }
         }
-        self.regular(kind, pair, is_null_aware)
+        if is_null_aware && !pair.keys.is_empty() {
+            let width = self.width(pair.left);
+            return self.regular(kind, pair.null_aware(width));
+        }
+        self.regular(kind, pair)
     }
 
     fn condition(&self, pair: &Pair, rest: &[PExpr]) -> Result<Option<flott_sql_runtime::spec::ExprSpec>> {
@@ -283,7 +299,7 @@ impl Planner<'_> {
     }
 
     /// A join of all rows that there are.
-    pub(super) fn regular(&mut self, kind: JoinKind, pair: Pair, is_null_aware: bool) -> Result<Id> {
+    pub(super) fn regular(&mut self, kind: JoinKind, pair: Pair) -> Result<Id> {
         let (left, right) = (self.props(pair.left).clone(), self.props(pair.right).clone());
         let (left_keys, right_keys) = (pair.left_keys(), pair.right_keys());
         let mut props = self.both_props(kind, &pair);
@@ -315,14 +331,13 @@ impl Planner<'_> {
             JoinKind::Anti => Kinds { delete: true, ..left.kinds },
             JoinKind::Left | JoinKind::Right | JoinKind::Full => Kinds::ALL,
         };
-        let what = format!("Join {kind:?} {} {is_null_aware}", pair.meaning());
+        let what = format!("Join {kind:?} {}", pair.meaning());
         let op = OperatorSpec::Join(JoinSpec {
             kind,
             left: left_input,
             right: right_input,
             nulls_equal: pair.keys.iter().map(|(.., nulls)| *nulls).collect(),
             condition: self.condition(&pair, &pair.rest)?,
-            is_null_aware,
             is_batch: self.settings.is_batch,
         });
         let fields = self.both_fields(kind, &pair);

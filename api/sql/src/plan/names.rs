@@ -151,10 +151,9 @@ pub(super) fn name(op: &OperatorSpec, inputs: &[SchemaRef], output: &SchemaRef) 
             fields()
         ),
         OperatorSpec::Join(join) => format!(
-            "{kind}(joinType=[{}], where=[{}{}], select=[{}], leftInputSpec=[{}], rightInputSpec=[{}])",
+            "{kind}(joinType=[{}], where=[{}], select=[{}], leftInputSpec=[{}], rightInputSpec=[{}])",
             join_text(join.kind),
             equal(&join.left.keys, &join.right.keys, join.condition.as_ref()),
-            if join.is_null_aware { " OR IS NULL" } else { "" },
             fields(),
             side(&join.left),
             side(&join.right)

@@ -132,11 +132,6 @@ impl Join {
     /// # Errors
     /// A column has a type that cannot be kept.
     pub fn new(spec: &JoinSpec, cx: &OperatorContext<'_>) -> Result<Self> {
-        if spec.is_null_aware {
-            return Err(Error::input(
-                "NOT IN over columns that may be NULL cannot be executed yet: use NOT EXISTS, or declare the columns NOT NULL",
-            ));
-        }
         if spec.left.ttl_ms > 0 || spec.right.ttl_ms > 0 {
             return Err(Error::input("joins cannot be executed with table.exec.state.ttl yet: leave it out"));
         }

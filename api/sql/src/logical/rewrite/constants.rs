@@ -8,6 +8,9 @@ use crate::logical::errors::{mistake, mistake_at};
 use crate::logical::fold::fold;
 use crate::types::MAX_PRECISION;
 
+/// The one number that is a BIGINT with its sign only.
+const LEAST_BIGINT: &str = "9223372036854775808";
+
 /// `1`, `1.50`, `1e3`.
 pub(super) fn number(digits: &str) -> Result<ScalarValue> {
     let wrong = || mistake(format!("the number {digits} is out of range: DECIMAL has {MAX_PRECISION} digits"));
@@ -17,6 +20,9 @@ pub(super) fn number(digits: &str) -> Result<ScalarValue> {
     let Some((whole, fraction)) = digits.split_once('.') else {
         if let Ok(small) = digits.parse::<i32>() {
             return Ok(ScalarValue::Int32(Some(small)));
+        }
+        if digits == LEAST_BIGINT {
+            return Ok(ScalarValue::Decimal128(Some(-i128::from(i64::MIN)), 19, 0));
         }
         // As in Flink, a whole number is no DECIMAL.
         return digits.parse().map(|value| ScalarValue::Int64(Some(value))).map_err(|_| {
@@ -149,6 +155,9 @@ pub(super) fn negated(value: &ScalarValue) -> Option<ScalarValue> {
         ScalarValue::Int32(Some(value)) => ScalarValue::Int32(Some(value.checked_neg()?)),
         ScalarValue::Int64(Some(value)) => ScalarValue::Int64(Some(value.checked_neg()?)),
         ScalarValue::Float64(Some(value)) => ScalarValue::Float64(Some(-value)),
+        ScalarValue::Decimal128(Some(value), 19, 0) if -value == i128::from(i64::MIN) => {
+            ScalarValue::Int64(Some(i64::MIN))
+        }
         ScalarValue::Decimal128(Some(value), precision, scale) => {
             ScalarValue::Decimal128(Some(-value), *precision, *scale)
         }

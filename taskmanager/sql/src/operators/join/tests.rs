@@ -106,7 +106,6 @@ fn run_by(
         right: input(),
         nulls_equal: vec![false],
         condition: with_condition.then(|| ExprSpec::new(&condition).unwrap()),
-        is_null_aware: false,
         is_batch,
     };
     let log = Arc::default();
