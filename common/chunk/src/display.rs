@@ -166,7 +166,7 @@ fn write_float(value: f64, scientific: &str, out: &mut String) {
     }
     // Java looks among numbers of two digits, at least, for the nearest one: it has 4.9E-324 where 5E-324 would do.
     let two = format!("{value:.1e}");
-    let is_nearer = scientific.find('.').is_none() && two.parse() == Ok(value);
+    let is_nearer = !scientific.contains('.') && !two.contains(".0e") && two.parse() == Ok(value);
     let scientific = if is_nearer { two.as_str() } else { scientific };
     let (mantissa, exponent) = scientific.trim_start_matches('-').split_once('e').unwrap_or((scientific, "0"));
     let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
@@ -352,8 +352,21 @@ mod tests {
 
     #[test]
     fn numbers_look_as_in_java() {
-        let floats = vec![1.0, 1e7, 1e-3, 1e-4, 123.456, 9_999_999.5, -0.0, 1.234e10, f64::NAN, f64::NEG_INFINITY];
-        let shown = ["1.0", "1.0E7", "0.001", "1.0E-4", "123.456", "9999999.5", "-0.0", "1.234E10", "NaN", "-Infinity"];
+        let floats =
+            vec![1.0, 1e7, 1e-3, 1e-4, 123.456, 9_999_999.5, -0.0, 1.234e10, 5e-324, f64::NAN, f64::NEG_INFINITY];
+        let shown = [
+            "1.0",
+            "1.0E7",
+            "0.001",
+            "1.0E-4",
+            "123.456",
+            "9999999.5",
+            "-0.0",
+            "1.234E10",
+            "4.9E-324",
+            "NaN",
+            "-Infinity",
+        ];
         assert_eq!(all(Float64Array::from(floats)), shown);
         assert_eq!(all(Float32Array::from(vec![0.1, 16_777_216.0])), ["0.1", "1.6777216E7"]);
         let decimals = Decimal128Array::from(vec![Some(12_345), Some(-5), Some(0), None]);
