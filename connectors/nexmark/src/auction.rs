@@ -99,11 +99,11 @@ impl Auctions {
             AuctionColumn::Category => {
                 Ok(rows.numbers(|event| FIRST_CATEGORY + below(self.category.at(event.number), CATEGORIES) as i64))
             }
-            AuctionColumn::ItemName => rows.texts(1, |out, event| self.push_name(out, event)),
-            AuctionColumn::Description => rows.texts(4, |out, event| self.push_description(out, event)),
+            AuctionColumn::ItemName => rows.texts(20, |out, event| self.push_name(out, event)),
+            AuctionColumn::Description => rows.texts(60, |out, event| self.push_description(out, event)),
             AuctionColumn::Extra => {
                 let mut others = Vec::new();
-                rows.texts(32, |out, event| {
+                rows.texts(self.bytes as usize, |out, event| {
                     others.clear();
                     self.push_name(&mut others, event);
                     self.push_description(&mut others, event);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array, StringArray, TimestampMillisecondArray};
-use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::DataType;
 use flott_core::{Error, Result};
 
@@ -23,14 +23,26 @@ pub(crate) enum ColumnKind {
 /// The rows that a column is made for.
 pub(crate) struct Rows<'a> {
     /// All rows.
-    pub(crate) events: &'a [Event],
-    /// The kind that has the column.
-    pub(crate) kind: EventKind,
-    /// Which rows are of that kind.
+    events: &'a [Event],
+    /// Which of them are of the kind that has the column.
+    rows: Vec<usize>,
+    /// The same, as what is not null.
     pub(crate) nulls: Option<NullBuffer>,
 }
 
-impl Rows<'_> {
+impl<'a> Rows<'a> {
+    /// The rows of a kind, among others.
+    pub(crate) fn of(events: &'a [Event], kind: EventKind) -> Self {
+        let is_of_kind = BooleanBuffer::collect_bool(events.len(), |row| events[row].kind == kind);
+        let rows = is_of_kind.set_indices().collect();
+        Self { events, rows, nulls: Some(NullBuffer::new(is_of_kind)) }
+    }
+
+    /// How many rows there are, with the others.
+    pub(crate) fn len(&self) -> usize {
+        self.events.len()
+    }
+
     /// A number a row.
     pub(crate) fn numbers(&self, number: impl Fn(&Event) -> i64) -> ArrayRef {
         Arc::new(Int64Array::new(self.values(number), self.nulls.clone()))
@@ -46,26 +58,28 @@ impl Rows<'_> {
     }
 
     fn values(&self, value: impl Fn(&Event) -> i64) -> ScalarBuffer<i64> {
-        let value = |event: &Event| if event.kind == self.kind { value(event) } else { 0 };
-        self.events.iter().map(value).collect()
+        let mut values = vec![0; self.len()];
+        for &row in &self.rows {
+            values[row] = value(&self.events[row]);
+        }
+        values.into()
     }
 
     /// A text a row, which `push` appends.
     pub(crate) fn texts(&self, bytes_each: usize, mut push: impl FnMut(&mut Vec<u8>, &Event)) -> Result<ArrayRef> {
-        let mut bytes = Vec::with_capacity(self.events.len() * bytes_each);
-        let mut ends = Vec::with_capacity(self.events.len() + 1);
-        ends.push(0);
-        for event in self.events {
-            if event.kind == self.kind {
-                push(&mut bytes, event);
-            }
-            ends.push(bytes.len() as i32);
+        let mut bytes = Vec::with_capacity(self.rows.len() * bytes_each);
+        // Where each row begins; the others are as long as nothing.
+        let mut starts = Vec::with_capacity(self.len() + 1);
+        for &row in &self.rows {
+            starts.resize(row + 1, bytes.len() as i32);
+            push(&mut bytes, &self.events[row]);
         }
+        starts.resize(self.len() + 1, bytes.len() as i32);
         if i32::try_from(bytes.len()).is_err() {
             return Err(Error::system("the texts of a batch of events are over 2 GiB"));
         }
-        let ends = OffsetBuffer::new(ScalarBuffer::from(ends));
-        let array = StringArray::try_new(ends, Buffer::from_vec(bytes), self.nulls.clone());
+        let starts = OffsetBuffer::new(ScalarBuffer::from(starts));
+        let array = StringArray::try_new(starts, Buffer::from_vec(bytes), self.nulls.clone());
         Ok(Arc::new(array.map_err(|error| Error::system(format!("making texts of events: {error}")))?))
     }
 }

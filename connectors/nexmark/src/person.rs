@@ -64,14 +64,14 @@ impl People {
         match column {
             PersonColumn::Id => Ok(rows.numbers(|event| event.last_person + FIRST_ID)),
             PersonColumn::DateTime => Ok(rows.times(data_type, |event| event.time_ms)),
-            PersonColumn::Name => rows.texts(1, |out, event| self.push_name(out, event)),
-            PersonColumn::EmailAddress => rows.texts(1, |out, event| self.push_email(out, event)),
-            PersonColumn::CreditCard => rows.texts(1, |out, event| self.push_card(out, event)),
-            PersonColumn::City => rows.texts(1, |out, event| out.extend_from_slice(self.city(event))),
-            PersonColumn::State => rows.texts(1, |out, event| out.extend_from_slice(self.state(event))),
+            PersonColumn::Name => rows.texts(16, |out, event| self.push_name(out, event)),
+            PersonColumn::EmailAddress => rows.texts(20, |out, event| self.push_email(out, event)),
+            PersonColumn::CreditCard => rows.texts(20, |out, event| self.push_card(out, event)),
+            PersonColumn::City => rows.texts(16, |out, event| out.extend_from_slice(self.city(event))),
+            PersonColumn::State => rows.texts(2, |out, event| out.extend_from_slice(self.state(event))),
             PersonColumn::Extra => {
                 let mut others = Vec::new();
-                rows.texts(8, |out, event| {
+                rows.texts(self.bytes as usize, |out, event| {
                     others.clear();
                     self.push_name(&mut others, event);
                     self.push_email(&mut others, event);

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int32Array, StructArray};
-use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::datatypes::{DataType, Field, Fields, SchemaRef, TimeUnit};
 use flott_chunk::{Chunk, batch_of};
 use flott_core::time::Timestamp;
@@ -108,24 +107,20 @@ impl MakeRows for NexmarkTable {
 
     fn make(&self, start_ms: Timestamp, numbers: &[u64]) -> Result<Chunk> {
         let events: Vec<Event> = numbers.iter().map(|&number| self.course.event(start_ms, number)).collect();
-        let rows = |kind| {
-            let is_of_kind = BooleanBuffer::collect_bool(events.len(), |row| events[row].kind == kind);
-            Rows { events: &events, kind, nulls: Some(NullBuffer::new(is_of_kind)) }
-        };
         let array = |column: &Column| match column {
             Column::EventType => {
                 Ok(Arc::new(Int32Array::from_iter_values(events.iter().map(|event| event.kind as i32))) as ArrayRef)
             }
             Column::Person(fields, columns) => {
-                let rows = rows(EventKind::Person);
+                let rows = Rows::of(&events, EventKind::Person);
                 row(fields, columns, rows, |column, of, rows| self.people.column(column, of, rows))
             }
             Column::Auction(fields, columns) => {
-                let rows = rows(EventKind::Auction);
+                let rows = Rows::of(&events, EventKind::Auction);
                 row(fields, columns, rows, |column, of, rows| self.auctions.column(column, of, rows))
             }
             Column::Bid(fields, columns) => {
-                let rows = rows(EventKind::Bid);
+                let rows = Rows::of(&events, EventKind::Bid);
                 row(fields, columns, rows, |column, of, rows| self.bids.column(column, of, rows))
             }
         };
@@ -142,7 +137,7 @@ fn row<C: Copy>(
 ) -> Result<ArrayRef> {
     let of = |(field, column): (&Arc<Field>, &C)| make(*column, field.data_type(), &rows);
     let arrays = fields.iter().zip(columns).map(of).collect::<Result<Vec<_>>>()?;
-    let array = StructArray::try_new_with_length(fields.clone(), arrays, rows.nulls, rows.events.len());
+    let array = StructArray::try_new_with_length(fields.clone(), arrays, rows.nulls.clone(), rows.len());
     Ok(Arc::new(array.map_err(|error| Error::system(format!("making events: {error}")))?))
 }
 
