@@ -49,6 +49,7 @@ fn run(page: &str) -> String {
     let bins = binary("flott").parent().expect("a program lies in a folder").to_owned();
     let script = commands(page)
         .replace("/tmp/flott-docs", cluster.to_str().expect("its name is UTF-8"))
+        .replace("127.0.0.1:8081", "127.0.0.1:$REST_PORT")
         .replace("target/debug", bins.to_str().expect("its name is UTF-8"));
     let path = format!("{}:{}", bins.display(), std::env::var("PATH").unwrap_or_default());
     let mut command = Command::new("bash");
@@ -71,6 +72,14 @@ fn the_page_on_rescaling_runs() {
 fn the_page_on_state_runs() {
     let output = run("state.md");
     for expected in ["total_cents", "migrated", "balance_cents"] {
+        assert!(output.contains(expected), "no '{expected}' in {output}");
+    }
+}
+
+#[test]
+fn the_page_on_sql_runs() {
+    let output = run("sql.md");
+    for expected in ["| +I |                              a |           4 |", "+I\t2024-01-02T00:00\t", "\n500\n"] {
         assert!(output.contains(expected), "no '{expected}' in {output}");
     }
 }
