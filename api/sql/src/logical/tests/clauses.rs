@@ -176,16 +176,16 @@ fn subqueries() {
     check(
         "SELECT price FROM bid WHERE auction NOT IN (SELECT id FROM auction)",
         expect![[r#"
-        0 TableSourceScan(table=[[default_catalog, default_database, bid]], fields=[auction, price, dateTime]) [I]
-        1 WatermarkAssigner(rowtime=[dateTime], watermark=[flink_subtract(dateTime, INTERVAL '4 s')]) [I] <- 0 forward
-        2 TableSourceScan(table=[[default_catalog, default_database, auction]], fields=[id, dateTime]) [I]
-        3 WatermarkAssigner(rowtime=[dateTime], watermark=[flink_subtract(dateTime, INTERVAL '4 s')]) [I] <- 2 forward
-        4 Calc(select=[auction, price]) [I] <- 1 forward
-        5 Calc(select=[id]) [I] <- 3 forward
-        6 Join(joinType=[LeftAntiJoin], where=[auction = id OR IS NULL], select=[auction, price], leftInputSpec=[NoUniqueKey], rightInputSpec=[NoUniqueKey]) [I,D] x1 <- 4 single <- input 1 5 single
-        7 Calc(select=[price]) [I,D] x1 <- 6 forward
-        8 Sink(table=[SELECT], fields=[price]) [NONE] x1 <- 7 forward
-    "#]],
+            0 TableSourceScan(table=[[default_catalog, default_database, bid]], fields=[auction, price, dateTime]) [I]
+            1 WatermarkAssigner(rowtime=[dateTime], watermark=[flink_subtract(dateTime, INTERVAL '4 s')]) [I] <- 0 forward
+            2 TableSourceScan(table=[[default_catalog, default_database, auction]], fields=[id, dateTime]) [I]
+            3 WatermarkAssigner(rowtime=[dateTime], watermark=[flink_subtract(dateTime, INTERVAL '4 s')]) [I] <- 2 forward
+            4 Calc(select=[auction, price]) [I] <- 1 forward
+            5 Calc(select=[id]) [I] <- 3 forward
+            6 Join(joinType=[LeftAntiJoin], where=[auction IS NULL OR id IS NULL OR auction = id], select=[auction, price], leftInputSpec=[NoUniqueKey], rightInputSpec=[NoUniqueKey]) [I,D] x1 <- 4 single <- input 1 5 single
+            7 Calc(select=[price]) [I,D] x1 <- 6 forward
+            8 Sink(table=[SELECT], fields=[price]) [NONE] x1 <- 7 forward
+        "#]],
     );
     check(
         "SELECT price FROM bid AS b WHERE EXISTS (SELECT 1 FROM auction AS a WHERE a.id = b.auction AND a.seller > 3)",

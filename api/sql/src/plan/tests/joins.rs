@@ -129,7 +129,7 @@ fn subqueries() {
             3 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 2 forward
             4 Calc(select=[auction, price]) [I] <- 1 forward
             5 Calc(select=[id]) [I] <- 3 forward
-            6 Join(joinType=[LeftAntiJoin], where=[auction = id OR IS NULL], select=[auction, price], leftInputSpec=[NoUniqueKey], rightInputSpec=[NoUniqueKey]) [I,D] x1 <- 4 single <- input 1 5 single
+            6 Join(joinType=[LeftAntiJoin], where=[auction IS NULL OR id IS NULL OR auction = id], select=[auction, price], leftInputSpec=[NoUniqueKey], rightInputSpec=[NoUniqueKey]) [I,D] x1 <- 4 single <- input 1 5 single
             7 Calc(select=[price]) [I,D] x1 <- 6 forward
             8 Sink(table=[out], fields=[price]) [NONE] x1 <- 7 forward
         "#]],

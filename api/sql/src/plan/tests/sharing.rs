@@ -135,7 +135,7 @@ fn the_plan_is_explained() {
 
         == State ==
         GroupAggregate(groupBy=[auction], select=[auction, COUNT(*) AS n]) (GroupAggregate-d9213691cf11b3ba): a row of aggregates for each key, for ever
-        Join(joinType=[InnerJoin], where=[auction = id], select=[auction, n, id, item], leftInputSpec=[JoinKeyContainsUniqueKey], rightInputSpec=[NoUniqueKey]) (Join-2b7eb2197e80a9e3): all rows of both inputs, for ever
+        Join(joinType=[InnerJoin], where=[auction = id], select=[auction, n, id, item], leftInputSpec=[JoinKeyContainsUniqueKey], rightInputSpec=[NoUniqueKey]) (Join-f9e22b8d6662eae1): all rows of both inputs, for ever
 
         == Warnings ==
         GroupAggregate keeps a row of aggregates for each key for ever: SET 'table.exec.state.ttl' to for how long an unused one is kept, if keys do not come back
