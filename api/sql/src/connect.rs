@@ -50,8 +50,9 @@ pub fn describe_source(spec: &SourceSpec) -> Result<SourceDescription> {
     match connector(&spec.table, &spec.options)? {
         "filesystem" => {
             filesystem::source(spec)?;
-            let (changelog, boundedness) = (Changelog::InsertOnly, Boundedness::Bounded);
-            Ok(SourceDescription { changelog, boundedness, is_lookup: true })
+            let changelog = filesystem::changelog(&spec.options);
+            let is_lookup = changelog == Changelog::InsertOnly;
+            Ok(SourceDescription { changelog, boundedness: Boundedness::Bounded, is_lookup })
         }
         "datagen" => Ok(made(&datagen::source(spec)?)),
         "nexmark" => Ok(made(&nexmark::source(spec)?)),
@@ -65,7 +66,7 @@ pub fn describe_source(spec: &SourceSpec) -> Result<SourceDescription> {
 /// What a table takes that is written; checks its options.
 pub fn check_sink(spec: &SinkSpec) -> Result<Changelog> {
     match connector(&spec.table, &spec.options)? {
-        "filesystem" => filesystem::sink(spec).map(|_| Changelog::InsertOnly),
+        "filesystem" => filesystem::sink(spec).map(|_| filesystem::changelog(&spec.options)),
         "print" => print::Print::new(spec).map(|_| Changelog::All),
         "blackhole" => blackhole::Blackhole::new(spec).map(|_| Changelog::All),
         COLLECT => Ok(Changelog::All),

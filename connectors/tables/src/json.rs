@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::array::{Array, AsArray, Decimal128Array, RecordBatch};
 use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Float32Type, Float64Type, SchemaRef, Time32MillisecondType, TimeUnit,
     TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
@@ -18,17 +18,15 @@ use base64::engine::general_purpose::STANDARD;
 use flott_chunk::display::write_value;
 use flott_chunk::{Chunk, batch_of};
 use flott_core::{Error, Result};
-use flott_formats::{Decoded, Decoder, Encoder, Malformed};
+use flott_formats::Encoder;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use smallvec::{SmallVec, smallvec};
 
 use crate::column::{Column, RowColumn, columns_of};
+use crate::lines::{LineDecoder, LineRows};
 use crate::options::Options;
 use crate::scalar;
-
-/// How many rows a chunk has.
-const ROWS_MAX: usize = 2048;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -67,11 +65,30 @@ pub struct JsonOptions {
 }
 
 impl JsonOptions {
-    /// Reads `prefix.*`, such as `json.ignore-parse-errors`.
-    pub fn read(options: &Options, prefix: &str) -> Result<Self> {
+    /// Reads `json.*`.
+    pub fn read(options: &Options) -> Result<Self> {
+        let (missing, malformed) = ("json.fail-on-missing-field", "json.ignore-parse-errors");
+        let read = Self { fail_on_missing_field: options.flag(missing, false)?, ..Self::read_common(options, "json")? };
+        if read.fail_on_missing_field && read.ignore_parse_errors {
+            return Err(Error::input(format!(
+                "table '{}': {missing} and {malformed} cannot both be true",
+                options.table()
+            )));
+        }
+        Ok(read)
+    }
+
+    /// Reads those of `prefix.*` that all formats in JSON have, such as `debezium-json.ignore-parse-errors`.
+    pub(crate) fn read_common(options: &Options, prefix: &str) -> Result<Self> {
         let key = |name: &str| format!("{prefix}.{name}");
-        let read = Self {
-            fail_on_missing_field: options.flag(&key("fail-on-missing-field"), false)?,
+        let null_key = key("map-null-key.mode");
+        if let Some(mode) = options.get(&null_key)
+            && !mode.eq_ignore_ascii_case("fail")
+        {
+            return Err(options.wrong(&null_key, mode, "FAIL, the only mode that there is yet"));
+        }
+        Ok(Self {
+            fail_on_missing_field: false,
             ignore_parse_errors: options.flag(&key("ignore-parse-errors"), false)?,
             timestamps: options
                 .choice(
@@ -81,16 +98,7 @@ impl JsonOptions {
                 .unwrap_or_default(),
             plain_decimals: options.flag(&key("encode.decimal-as-plain-number"), false)?,
             ignore_nulls: options.flag(&key("encode.ignore-null-fields"), false)?,
-        };
-        if read.fail_on_missing_field && read.ignore_parse_errors {
-            return Err(Error::input(format!(
-                "table '{}': {} and {} cannot both be true",
-                options.table(),
-                key("fail-on-missing-field"),
-                key("ignore-parse-errors")
-            )));
-        }
-        Ok(read)
+        })
     }
 }
 
@@ -128,11 +136,18 @@ impl JsonRows {
     /// It is no object, and nothing is appended; or which field cannot be read, and why: then
     /// [`JsonRows::clear`] is all that may follow.
     pub fn push(&mut self, text: &[u8]) -> Result<(), String> {
-        let mut json = serde_json::Deserializer::from_slice(text);
-        let fields = Object { places: &|name| self.places.get(name).copied(), columns: self.columns.len() };
-        let fields = fields.deserialize(&mut json).and_then(|fields| json.end().map(|()| fields));
-        let fields = fields.map_err(|error| reason(&error))?;
-        push_fields(&mut self.columns, &fields, &|at| self.schema.field(at).name(), &self.options)?;
+        let fields = self.fields_of(text)?;
+        self.push_fields(&fields)
+    }
+
+    /// The fields of an object, one for each column; nothing is appended.
+    fn fields_of<'a>(&self, text: &'a [u8]) -> Result<Fields<'a>, String> {
+        members(text, &|name| self.places.get(name).copied(), self.columns.len())
+    }
+
+    /// Appends fields as a row. It cannot fail where what is malformed is null.
+    fn push_fields(&mut self, fields: &Fields<'_>) -> Result<(), String> {
+        push_fields(&mut self.columns, fields, &|at| self.schema.field(at).name(), &self.options)?;
         self.rows += 1;
         Ok(())
     }
@@ -203,6 +218,13 @@ impl<'de> Visitor<'de> for Object<'_> {
         }
         Ok(fields)
     }
+}
+
+/// Those members of an object that have a place.
+fn members<'a>(text: &'a [u8], places: &dyn Fn(&str) -> Option<usize>, columns: usize) -> Result<Fields<'a>, String> {
+    let mut json = serde_json::Deserializer::from_slice(text);
+    let fields = Object { places, columns }.deserialize(&mut json).and_then(|fields| json.end().map(|()| fields));
+    fields.map_err(|error| reason(&error))
 }
 
 /// Appends the fields of an object, one to each column.
@@ -438,64 +460,40 @@ impl<'a> Visitor<'a> for Entries<'_, 'a> {
 }
 
 /// Makes chunks of lines.
-pub struct JsonDecoder {
-    rows: JsonRows,
-}
+pub type JsonDecoder = LineDecoder<JsonRows>;
 
 impl JsonDecoder {
     /// For the columns of `schema`.
     pub fn new(schema: &SchemaRef, options: JsonOptions) -> Result<Self> {
-        Ok(Self { rows: JsonRows::new(schema, options)? })
+        Ok(Self::of(JsonRows::new(schema, options)?))
     }
 }
 
-/// The text of the first line of `input`, and how many bytes it takes with its end; `None` if it is not all there.
-pub(crate) fn first_line(input: &[u8], is_end: bool) -> Option<(&[u8], usize)> {
-    match memchr::memchr(b'\n', input) {
-        Some(end) => Some((&input[..end], end + 1)),
-        None if is_end && !input.is_empty() => Some((input, input.len())),
-        None => None,
-    }
+/// The document of a line; none if it is blank.
+fn document(line: &[u8]) -> Option<&[u8]> {
+    let text = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line).trim_ascii();
+    (!text.is_empty()).then_some(text)
 }
 
-impl JsonDecoder {
-    /// Reads lines until there are `rows_max`, the input ends, or one is malformed. Returns how many bytes they take.
-    fn fill(&mut self, input: &[u8], is_end: bool, rows_max: usize) -> (usize, Option<Malformed>) {
-        let mut at = 0;
-        while self.rows.len() < rows_max {
-            let Some((line, bytes)) = first_line(&input[at..], is_end) else { break };
-            let text = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line).trim_ascii();
-            if !text.is_empty()
-                && let Err(reason) = self.rows.push(text)
-                && !self.rows.options.ignore_parse_errors
-            {
-                return (at, Some(Malformed { bytes, reason }));
-            }
-            at += bytes;
-        }
-        (at, None)
+impl LineRows for JsonRows {
+    fn rows(&self) -> usize {
+        self.len()
     }
-}
 
-impl Decoder<Chunk> for JsonDecoder {
-    fn decode(&mut self, input: &[u8], is_end: bool, rows_max: usize, chunks: &mut Vec<Chunk>) -> Decoded {
-        let (bytes, mut malformed) = self.fill(input, is_end, if rows_max > 0 { ROWS_MAX } else { 0 });
-        let mut finish = || {
-            if malformed.is_some() {
-                // What it has left in some columns goes: the lines before it are read again, which happens once a job.
-                let rows = self.rows.len();
-                self.rows.clear()?;
-                self.fill(&input[..bytes], true, rows);
-            }
-            if !self.rows.is_empty() {
-                chunks.push(Chunk::inserts(self.rows.finish()?));
-            }
-            Ok::<(), Error>(())
-        };
-        if let Err(error) = finish() {
-            malformed.get_or_insert(Malformed { bytes: 0, reason: error.message });
-        }
-        Decoded { bytes, malformed }
+    fn push_line(&mut self, line: &[u8]) -> Result<(), String> {
+        document(line).map_or(Ok(()), |text| self.push(text))
+    }
+
+    fn skips_malformed(&self) -> bool {
+        self.options.ignore_parse_errors
+    }
+
+    fn clear(&mut self) -> Result<()> {
+        self.clear()
+    }
+
+    fn finish(&mut self) -> Result<Chunk> {
+        self.finish().map(Chunk::inserts)
     }
 }
 
@@ -599,7 +597,7 @@ fn write_json(array: &dyn Array, row: usize, options: &JsonOptions, out: &mut St
             if options.plain_decimals {
                 write_plain(number!(Decimal128Type), *scale, out);
             } else {
-                write_value(array, row, out);
+                write_short(number!(Decimal128Type), *scale, out);
             }
         }
         DataType::Utf8 => write_string(array.as_string::<i32>().value(row), out)?,
@@ -677,6 +675,21 @@ fn write_clock(nanos: i128, out: &mut String) {
     }
 }
 
+/// A decimal without zeros at its end, as Jackson has it: `12.5` for 12.50, and `1E+2` for 100.
+fn write_short(mut value: i128, mut scale: i8, out: &mut String) {
+    while value != 0 && value % 10 == 0 {
+        (value, scale) = (value / 10, scale - 1);
+    }
+    scale = if value == 0 { 0 } else { scale };
+    let exponent = value.unsigned_abs().checked_ilog10().map_or(0, |digits| digits as i32) - i32::from(scale);
+    if scale >= 0 && exponent >= -6 {
+        write_plain(value, scale, out);
+    } else {
+        let one = Decimal128Array::from(vec![value]).with_data_type(DataType::Decimal128(38, scale));
+        write_value(&one, 0, out);
+    }
+}
+
 fn write_plain(value: i128, scale: i8, out: &mut String) {
     let scale = usize::from(scale.max(0).unsigned_abs());
     let digits = format!("{:0>width$}", value.unsigned_abs(), width = scale + 1);
@@ -684,6 +697,10 @@ fn write_plain(value: i128, scale: i8, out: &mut String) {
     let point = if fraction.is_empty() { "" } else { "." };
     let _ = write!(out, "{}{whole}{point}{fraction}", if value < 0 { "-" } else { "" });
 }
+
+mod changes;
+
+pub use changes::{ChangeDecoder, ChangeEncoder, ChangeFormat, ChangeOptions, ChangeRows};
 
 #[cfg(test)]
 mod tests;

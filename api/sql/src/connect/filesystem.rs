@@ -1,5 +1,7 @@
 //! `filesystem`: tables in files of a folder.
 
+use std::collections::BTreeMap;
+
 use arrow::datatypes::Schema;
 use flott_chunk::Chunk;
 use flott_connector_spi::IoHandle;
@@ -9,11 +11,24 @@ use flott_formats::{Decoder, Encoder};
 use flott_sql_runtime::operators::lookup_join::LookupTable;
 use flott_sql_runtime::spec::{LookupJoinSpec, SinkSpec, SourceSpec};
 use flott_tables::csv::{CsvDecoder, CsvEncoder, CsvOptions};
-use flott_tables::json::{JsonDecoder, JsonEncoder, JsonOptions};
+use flott_tables::json::{
+    ChangeDecoder, ChangeEncoder, ChangeFormat, ChangeOptions, JsonDecoder, JsonEncoder, JsonOptions,
+};
 use flott_tables::options::Options;
+use flott_tables::raw::{RawDecoder, RawEncoder, RawOptions};
+
+use crate::plan::Changelog;
 
 /// Formats by name.
-const FORMATS: [&str; 2] = ["csv", "json"];
+const FORMATS: [&str; 6] = ["csv", "json", "raw", "debezium-json", "canal-json", "maxwell-json"];
+
+/// What the records of a table's format say: rows, or changes of rows.
+pub(super) fn changelog(options: &BTreeMap<String, String>) -> Changelog {
+    match options.get("format").and_then(|format| ChangeFormat::of(format)) {
+        Some(_) => Changelog::All,
+        None => Changelog::InsertOnly,
+    }
+}
 
 /// The files of a table that is read.
 pub(super) fn source(spec: &SourceSpec) -> Result<FileSource<Chunk>> {
@@ -26,7 +41,7 @@ pub(super) fn source(spec: &SourceSpec) -> Result<FileSource<Chunk>> {
     super::whole::reload_ms(&options)?;
     let source = match options.required("format")? {
         "json" => {
-            let json = JsonOptions::read(&options, "json")?;
+            let json = JsonOptions::read(&options)?;
             // Once now, so that whoever makes decoders later need not expect a mistake.
             JsonDecoder::new(&schema, json.clone())?;
             FileSource::with_decoder(path, move || {
@@ -44,7 +59,25 @@ pub(super) fn source(spec: &SourceSpec) -> Result<FileSource<Chunk>> {
             })
             .whole_files(true)
         }
-        format => return Err(unknown_format(&options, format)),
+        "raw" => {
+            let raw = RawOptions::read(&options, &spec.table_schema)?;
+            RawDecoder::new(&schema, raw)?;
+            FileSource::with_decoder(path, move || {
+                let decoder = RawDecoder::new(&schema, raw).expect("it was made once before");
+                Box::new(decoder) as Box<dyn Decoder<Chunk>>
+            })
+        }
+        format => {
+            let Some(format) = ChangeFormat::of(format) else { return Err(unknown_format(&options, format)) };
+            let changes = ChangeOptions::read(&options, format)?;
+            ChangeDecoder::new(&schema, changes.clone())?;
+            // One reader has all of a file, so that changes come in their order.
+            FileSource::with_decoder(path, move || {
+                let decoder = ChangeDecoder::new(&schema, changes.clone()).expect("it was made once before");
+                Box::new(decoder) as Box<dyn Decoder<Chunk>>
+            })
+            .whole_files(true)
+        }
     };
     options.finish()?;
     Ok(source)
@@ -52,6 +85,12 @@ pub(super) fn source(spec: &SourceSpec) -> Result<FileSource<Chunk>> {
 
 /// The files of a table that rows are looked up in.
 pub(super) fn lookup(spec: &LookupJoinSpec, io: &IoHandle) -> Result<LookupTable> {
+    if changelog(&spec.table.options) != Changelog::InsertOnly {
+        return Err(Error::input(format!(
+            "rows cannot be looked up in table '{}': its files have changes of rows, not rows",
+            spec.table.table
+        )));
+    }
     let reload_ms = super::whole::reload_ms(&super::options(&spec.table.table, &spec.table.options))?;
     let (table, keys) = super::whole::reading(spec);
     let schema = super::projected(&table)?;
@@ -74,14 +113,25 @@ pub(super) fn sink(spec: &SinkSpec) -> Result<FileSink<Chunk>> {
     let format = options.required("format")?;
     let sink = match format {
         "json" => {
-            let json = JsonOptions::read(&options, "json")?;
+            let json = JsonOptions::read(&options)?;
             FileSink::with_encoder(path, move || Box::new(JsonEncoder::new(json.clone())) as Box<dyn Encoder<Chunk>>)
         }
         "csv" => {
             let csv = CsvOptions::read(&options)?;
             FileSink::with_encoder(path, move || Box::new(CsvEncoder::new(csv.clone())) as Box<dyn Encoder<Chunk>>)
         }
-        format => return Err(unknown_format(&options, format)),
+        "raw" => {
+            let raw = RawOptions::read(&options, &spec.table_schema)?;
+            FileSink::with_encoder(path, move || Box::new(RawEncoder::new(raw)) as Box<dyn Encoder<Chunk>>)
+        }
+        format => {
+            let Some(format) = ChangeFormat::of(format) else { return Err(unknown_format(&options, format)) };
+            let changes = ChangeOptions::read(&options, format)?;
+            changes.check_sink(&spec.table)?;
+            FileSink::with_encoder(path, move || {
+                Box::new(ChangeEncoder::new(changes.clone())) as Box<dyn Encoder<Chunk>>
+            })
+        }
     };
     let suffix = format!(".{format}");
     options.finish()?;
@@ -114,3 +164,6 @@ fn refuse_partitions(table: &str, keys: &[String]) -> Result<()> {
 fn unknown_format(options: &Options, format: &str) -> Error {
     options.wrong("format", format, &format!("one of {}", FORMATS.join(", ")))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,6 @@
 use arrow::datatypes::{Field, Schema};
 use flott_chunk::display::write_row;
+use flott_formats::{Decoded, Decoder};
 use proptest::prelude::*;
 
 use super::*;
@@ -89,6 +90,28 @@ fn rows_come_back_from_what_was_written() {
     let options = JsonOptions { plain_decimals: true, ..JsonOptions::default() };
     JsonEncoder::new(options).encode(&chunks, true, &mut out).unwrap();
     assert_eq!(String::from_utf8(out).unwrap(), input);
+}
+
+/// What Flink 2.3 writes for the same values, of DECIMAL(20, 10) and with `decimal-as-plain-number`.
+#[test]
+fn decimals_are_written_as_flink_does() {
+    let cases: [(i128, &str, &str); 7] = [
+        (125_000_000_000, "12.5", "12.5000000000"),
+        (0, "0", "0.0000000000"),
+        (1000, "1E-7", "0.0000001000"),
+        (1_000_000_000_000, "1E+2", "100.0000000000"),
+        (12_000_000_000_000, "1.2E+3", "1200.0000000000"),
+        (-200_000_000_000, "-2E+1", "-20.0000000000"),
+        (-12_000_000_000, "-1.2", "-1.2000000000"),
+    ];
+    for (value, short, plain) in cases {
+        let decimals = Decimal128Array::from(vec![value]).with_precision_and_scale(20, 10).unwrap();
+        for (plain_decimals, expected) in [(false, short), (true, plain)] {
+            let mut out = String::new();
+            write_scalar(&decimals, 0, plain_decimals, &mut out).unwrap();
+            assert_eq!(out, expected);
+        }
+    }
 }
 
 proptest! {
