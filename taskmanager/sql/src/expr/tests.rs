@@ -99,7 +99,7 @@ struct Last(Arc<Mutex<Option<RecordBatch>>>);
 
 impl Push<Chunk> for Last {
     fn push(&mut self, batch: &mut Batch<Chunk>) -> Result<()> {
-        *self.0.lock().unwrap() = batch.rows.drain(..).last().map(|chunk| chunk.batch);
+        *self.0.lock().unwrap() = batch.rows.drain(..).next_back().map(|chunk| chunk.batch);
         Ok(())
     }
 
