@@ -164,7 +164,11 @@ fn what_is_wrong_is_explained() {
             &["DATE", "INT"],
         ),
         ("SET 'table.exec.state.ttl' = 'soon'", &["table.exec.state.ttl", "duration"]),
-        ("SELECT * FROM (SELECT 1 AS a) MATCH_RECOGNIZE (PATTERN (A) DEFINE A AS TRUE)", &["MATCH_RECOGNIZE"]),
+        (
+            "CREATE TABLE t (a INT) WITH ('connector' = 'datagen');
+             SELECT * FROM t MATCH_RECOGNIZE (ORDER BY a MEASURES A.a AS x PATTERN (A) DEFINE A AS A.a = 1)",
+            &["MATCH_RECOGNIZE is not supported", "statement 2"],
+        ),
     ];
     for (script, parts) in cases {
         let answer = sql(&["-e", script]);

@@ -63,7 +63,8 @@ impl Rewriter<'_> {
             }
         } else {
             let users = self.scope.catalog.function_names();
-            let hint = suggestion(&name, functions.names().chain(users));
+            let known = functions.names().chain(users).map(str::to_uppercase);
+            let hint = suggestion(&name, known);
             return Err(mistake_at(format!("there is no function '{}'{hint}", ident.value), at));
         }
         Ok(None)

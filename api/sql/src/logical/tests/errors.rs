@@ -41,7 +41,7 @@ fn names_that_are_not_there() {
     check(
         "SELECT price,\n  UPER(channel) FROM bid",
         expect![[r#"
-        error: error at line 2, column 3: there is no function 'UPER'; did you mean 'upper'?
+        error: error at line 2, column 3: there is no function 'UPER'; did you mean 'UPPER'?
             UPER(channel) FROM bid
             ^"#]],
     );
