@@ -90,9 +90,13 @@ fn mistake(script: &Path, parallelism: &str) -> Option<String> {
     })
 }
 
-fn assert_all_as_recorded(parallelism: &str) {
-    let scripts = recorded();
-    assert!(scripts.len() > 100, "only {} scripts", scripts.len());
+/// Whether rows may come too late. Which ones do depends, with several subtasks, on which of them is ahead: as in Flink.
+fn has_late_rows(script: &Path) -> bool {
+    let text = fs::read_to_string(script).expect("a script");
+    text.contains("WATERMARK") && ["data/orders.json", "data/shipments.json"].iter().any(|file| text.contains(file))
+}
+
+fn assert_as_recorded(scripts: &[PathBuf], parallelism: &str) {
     let (next, mistakes) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     thread::scope(|scope| {
         for _ in 0..WORKERS {
@@ -112,12 +116,17 @@ fn assert_all_as_recorded(parallelism: &str) {
 
 #[test]
 fn scripts_give_what_flink_gives() {
-    assert_all_as_recorded("1");
+    let scripts = recorded();
+    assert!(scripts.len() > 100, "only {} scripts", scripts.len());
+    assert_as_recorded(&scripts, "1");
 }
 
 #[test]
 fn scripts_give_the_same_with_several_subtasks() {
-    assert_all_as_recorded("3");
+    let mut scripts = recorded();
+    scripts.retain(|script| !has_late_rows(script));
+    assert!(scripts.len() > 40, "only {} scripts", scripts.len());
+    assert_as_recorded(&scripts, "3");
 }
 
 #[test]
