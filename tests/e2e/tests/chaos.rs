@@ -22,8 +22,9 @@ const RUNS: u64 = SESSIONS_RUNS + FLIGHTS_RUNS + NUMBERS_RUNS;
 
 const KILLS_DEFAULT: u64 = 72;
 
-/// How much undisturbed work there is for each kill. Between two kills a job gets less done, so it outlives them all.
-const SECONDS_PER_KILL: u64 = 3;
+/// How much undisturbed work there is for each kill. Between two kills a job gets less done, so it outlives them all, also
+/// where a JobManager that it runs on without takes long to start.
+const SECONDS_PER_KILL: u64 = 4;
 
 const SESSIONS_PER_SECOND: u64 = 4_000;
 const FLIGHTS: u64 = 336_776;
@@ -86,11 +87,6 @@ fn kill_at_random(cluster: &mut Cluster, job: &str, random: &mut Random) {
         thread::sleep(random.millis(200, 1500));
         checkpoint = checkpoint.max(cluster.last_checkpoint(job));
         let status = cluster.rest(&format!("/jobs/{job}"))["state"].as_str().unwrap_or_default().to_owned();
-        // Where processes take long to start, the job that goes on without them is through earlier.
-        if status == "FINISHED" && 2 * kill > kills_per_run() {
-            println!("the job has finished before kill {kill}");
-            return;
-        }
         let is_over = ["FINISHED", "FAILED", "CANCELED"].contains(&status.as_str());
         assert!(!is_over, "the job is {status} before kill {kill}: {}", cluster.exceptions(job));
 
