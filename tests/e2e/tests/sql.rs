@@ -58,8 +58,8 @@ fn fold(changelog: &str) -> Result<Vec<String>, String> {
     Ok(rows)
 }
 
-/// What is wrong with the result of a script.
-fn mistake(script: &Path, parallelism: &str) -> Option<String> {
+/// What is wrong with the result of a script. Where its rows are not compared, they must still be a valid changelog.
+fn mistake(script: &Path, parallelism: &str, is_compared: bool) -> Option<String> {
     let text = fs::read_to_string(script).expect("a script");
     let expected = fs::read_to_string(script.with_extension("expected")).expect("a result");
     let name = script.to_str().expect("its name is UTF-8");
@@ -79,7 +79,7 @@ fn mistake(script: &Path, parallelism: &str) -> Option<String> {
     let only_in = |all: &[String], others: &[String]| {
         all.iter().filter(|row| !others.contains(row)).take(3).cloned().collect::<Vec<_>>()
     };
-    (found != expected).then(|| {
+    (is_compared && found != expected).then(|| {
         format!(
             "{} rows instead of {}; wrong: {:?}; missing: {:?}",
             found.len(),
@@ -96,13 +96,17 @@ fn has_late_rows(script: &Path) -> bool {
     text.contains("WATERMARK") && ["data/orders.json", "data/shipments.json"].iter().any(|file| text.contains(file))
 }
 
-fn assert_as_recorded(scripts: &[PathBuf], parallelism: &str) {
+fn assert_all_as_recorded(parallelism: &str, is_compared: impl Fn(&Path) -> bool + Sync) {
+    let scripts = recorded();
+    assert!(scripts.len() > 100, "only {} scripts", scripts.len());
+    let compared = scripts.iter().filter(|script| is_compared(script)).count();
+    assert!(compared > 50, "only {compared} scripts are compared");
     let (next, mistakes) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     thread::scope(|scope| {
         for _ in 0..WORKERS {
             scope.spawn(|| {
                 while let Some(script) = scripts.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if let Some(mistake) = mistake(script, parallelism) {
+                    if let Some(mistake) = mistake(script, parallelism, is_compared(script)) {
                         mistakes.lock().expect("no panic").push(format!("{}: {mistake}", script.display()));
                     }
                 }
@@ -116,17 +120,12 @@ fn assert_as_recorded(scripts: &[PathBuf], parallelism: &str) {
 
 #[test]
 fn scripts_give_what_flink_gives() {
-    let scripts = recorded();
-    assert!(scripts.len() > 100, "only {} scripts", scripts.len());
-    assert_as_recorded(&scripts, "1");
+    assert_all_as_recorded("1", |_| true);
 }
 
 #[test]
 fn scripts_give_the_same_with_several_subtasks() {
-    let mut scripts = recorded();
-    scripts.retain(|script| !has_late_rows(script));
-    assert!(scripts.len() > 40, "only {} scripts", scripts.len());
-    assert_as_recorded(&scripts, "3");
+    assert_all_as_recorded("3", |script| !has_late_rows(script));
 }
 
 #[test]

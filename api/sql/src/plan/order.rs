@@ -10,7 +10,7 @@ use flott_sql_runtime::spec::{OperatorSpec, SortColumn, TopNInput, TopNSpec};
 use super::Planner;
 use super::calc::Needed;
 use super::expr::{constant, physical, refused};
-use super::rel::{Id, Kinds, Op, Props, Scan, Trend, field, fields_of};
+use super::rel::{Id, Kinds, Op, Props, Scan, Time, Trend, field, fields_of};
 use super::table::Changelog;
 
 impl Planner<'_> {
@@ -60,6 +60,13 @@ impl Planner<'_> {
         let first = order.first().copied();
         match first.map(|first| (props.times[first.column], first.is_descending)) {
             None => Ok(input),
+            // Rows come in the order of processing time.
+            Some((Some(Time::Processing), false)) if props.kinds.is_insert_only() => match order.len() {
+                1 => Ok(input),
+                _ => Err(Error::input(
+                    "rows of the same millisecond of processing time have no order of their own: sort by processing time alone, or by event time",
+                )),
+            },
             Some((Some(_), false)) if props.kinds.is_insert_only() => {
                 let what = format!("TemporalSort {order:?}");
                 let props = props.clone();
