@@ -683,10 +683,13 @@ fn hints_for_connectors() {
 
 #[test]
 fn rows_come_in_the_order_of_processing_time() {
-    check("SELECT auction FROM bid ORDER BY pt", expect![[r#"
+    check(
+        "SELECT auction FROM bid ORDER BY pt",
+        expect![[r#"
         0 TableSourceScan(table=[[bid]], fields=[auction, ts]) [I]
         1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
         2 Calc(select=[auction]) [I] <- 1 forward
         3 Sink(table=[out], fields=[auction]) [NONE] <- 2 forward
-    "#]]);
+    "#]],
+    );
 }
