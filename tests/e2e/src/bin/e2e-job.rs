@@ -114,7 +114,8 @@ fn count_numbers(env: &StreamExecutionEnvironment, arguments: &Arguments) -> Dat
 #[derive(Clone)]
 struct Count {
     padding_bytes: usize,
-    states: Option<(ValueState<u64>, ValueState<Vec<u8>>)>,
+    /// The padding is a text, since one is copied at once in debug builds too, and bytes in a `Vec` are written one by one.
+    states: Option<(ValueState<u64>, ValueState<String>)>,
 }
 
 impl KeyedProcessFunction<u64, u64, String> for Count {
@@ -134,7 +135,7 @@ impl KeyedProcessFunction<u64, u64, String> for Count {
         *count += 1;
         let count = *count;
         if count == 1 && self.padding_bytes > 0 {
-            padding.set(cx, vec![7; self.padding_bytes]);
+            padding.set(cx, "7".repeat(self.padding_bytes));
         }
         out.collect(line(number, count));
         Ok(())
