@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Records what Apache Flink gives for the scripts, as NAME.expected beside NAME.sql.
 #   FLINK_SQL=path/to/flink-sql tests/sql/record.sh [script.sql…]
-# flink-sql prints the changelog of each SELECT of the scripts that it is given: row kind and values, separated by tabs.
+# flink-sql prints the changelog of each SELECT of the scripts that it is given: row kind and values, separated by tabs. MODE is streaming
+# or batch, CONF has settings.
 set -euo pipefail
 : "${FLINK_SQL:?the program that runs SQL scripts on Flink and prints changelogs}"
 folder=$(cd "$(dirname "$0")" && pwd)
@@ -12,21 +13,27 @@ cd "$folder"
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
-for mode in streaming batch; do
-  files=()
-  for script in "${scripts[@]}"; do
-    run=$script
-    if [ -e "${script%.sql}.flink.sql" ]; then run=${script%.sql}.flink.sql; fi
-    wanted=streaming
-    if grep -q '^-- record: batch' "$script"; then wanted=batch; fi
-    [ $wanted = $mode ] || continue
-    # All in one process, which takes long to start; each in a database of its own.
-    n=$((${#files[@]} / 2))
-    echo "CREATE DATABASE d$n; USE d$n; SELECT '#### ${script%.sql}.expected';" >"$tmp/$mode-$n.sql"
-    files+=("$tmp/$mode-$n.sql" "$run")
-  done
-  [ ${#files[@]} -gt 0 ] || continue
-  MODE=$mode "$FLINK_SQL" "${files[@]}" >"$tmp/$mode.out"
+# Scripts with the same mode and settings run in one process, which takes long to start; each in a database of its own.
+declare -A groups
+n=0
+for script in "${scripts[@]}"; do
+  run=$script
+  if [ -e "${script%.sql}.flink.sql" ]; then run=${script%.sql}.flink.sql; fi
+  mode=streaming
+  if grep -q '^-- record: batch' "$script"; then mode=batch; fi
+  settings=$(sed -n "s/^SET '\([^']*\)' = '\([^']*\)';$/\1=\2/p" "$run" | paste -s -d ';')
+  n=$((n + 1))
+  echo "USE CATALOG default_catalog; CREATE DATABASE d$n; USE d$n; SELECT '#### ${script%.sql}.expected';" >"$tmp/$n.head.sql"
+  grep -v "^SET '" "$run" >"$tmp/$n.sql"
+  groups["$mode $settings"]+=" $tmp/$n.head.sql $tmp/$n.sql"
+done
+
+# Files are written to "out".
+ln -s "$folder/data" "$tmp/data"
+cd "$tmp"
+for group in "${!groups[@]}"; do
+  read -r -a files <<<"${groups[$group]}"
+  MODE=${group%% *} CONF="table.dml-sync=true;${group#* }" "$FLINK_SQL" "${files[@]}" >"$tmp/out.txt"
   # What is left when all changes are applied, sorted.
   awk -F '\t' '
     function finish(  row, i, sort) {
@@ -43,5 +50,5 @@ for mode in streaming batch; do
     $2 ~ /^#### / { finish(); file = substr($2, 6); next }
     { count[substr($0, 4)] += substr($1, 1, 1) == "+" ? 1 : -1 }
     END { finish(); exit failed }
-  ' "$tmp/$mode.out"
+  ' "$tmp/out.txt"
 done

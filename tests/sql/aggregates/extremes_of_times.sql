@@ -1,0 +1,6 @@
+-- Least and greatest of points in time, to the nanosecond.
+SELECT MIN(a), MAX(a), MIN(b), MAX(b) FROM (VALUES
+  (TIMESTAMP '2024-02-29 12:00:00.123456789', TO_TIMESTAMP_LTZ(1, 3)),
+  (TIMESTAMP '2024-02-29 12:00:00.123456788', TO_TIMESTAMP_LTZ(-1, 3)),
+  (TIMESTAMP '1969-12-31 23:59:59.999999999', TO_TIMESTAMP_LTZ(0, 3))
+) AS t(a, b);

@@ -1,0 +1,8 @@
+-- Groups as such, and HAVING without groups.
+CREATE TABLE orders (
+  id INT, `user` STRING, item STRING, qty INT, price DECIMAL(10, 2), ts TIMESTAMP(3),
+  WATERMARK FOR ts AS ts - INTERVAL '2' SECOND
+) WITH ('connector' = 'filesystem', 'path' = 'data/orders.json', 'format' = 'json');
+
+SELECT item, qty FROM orders WHERE qty < 3 GROUP BY item, qty
+UNION ALL SELECT 'all', COUNT(*) FROM orders HAVING COUNT(*) > 3;

@@ -1,0 +1,7 @@
+-- Ranks of others change when one goes.
+CREATE TABLE stock (id INT, item STRING, branch STRING, qty INT, price DECIMAL(10, 2))
+WITH ('connector' = 'filesystem', 'path' = 'data/stock.json', 'format' = 'debezium-json');
+
+SELECT branch, id, qty, rn FROM (
+  SELECT *, ROW_NUMBER() OVER (PARTITION BY branch ORDER BY qty DESC, id) AS rn FROM stock
+) WHERE rn <= 2;

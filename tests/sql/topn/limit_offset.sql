@@ -1,0 +1,6 @@
+CREATE TABLE orders (
+  id INT, `user` STRING, item STRING, qty INT, price DECIMAL(10, 2), ts TIMESTAMP(3),
+  WATERMARK FOR ts AS ts - INTERVAL '2' SECOND
+) WITH ('connector' = 'filesystem', 'path' = 'data/orders.json', 'format' = 'json');
+
+SELECT id, qty FROM orders WHERE qty IS NOT NULL ORDER BY qty DESC, id LIMIT 3 OFFSET 2;

@@ -1,0 +1,8 @@
+CREATE TABLE orders (
+  id INT, `user` STRING, item STRING, qty INT, price DECIMAL(10, 2), ts TIMESTAMP(3),
+  WATERMARK FOR ts AS ts - INTERVAL '2' SECOND
+) WITH ('connector' = 'filesystem', 'path' = 'data/orders.json', 'format' = 'json');
+
+SELECT item, id, rn FROM (
+  SELECT *, ROW_NUMBER() OVER (PARTITION BY item ORDER BY price, id) AS rn FROM orders
+) WHERE rn = 2;

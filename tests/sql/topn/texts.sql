@@ -1,0 +1,9 @@
+-- By texts of other alphabets, then by a time, downwards.
+CREATE TABLE orders (
+  id INT, `user` STRING, item STRING, qty INT, price DECIMAL(10, 2), ts TIMESTAMP(3),
+  WATERMARK FOR ts AS ts - INTERVAL '2' SECOND
+) WITH ('connector' = 'filesystem', 'path' = 'data/orders.json', 'format' = 'json');
+
+SELECT id, item FROM (
+  SELECT *, ROW_NUMBER() OVER (PARTITION BY qty > 1 ORDER BY item DESC, ts DESC) AS rn FROM orders
+) WHERE rn <= 3;

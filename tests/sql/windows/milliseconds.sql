@@ -1,0 +1,8 @@
+CREATE TABLE orders (
+  id INT, `user` STRING, item STRING, qty INT, price DECIMAL(10, 2), ts TIMESTAMP(3),
+  WATERMARK FOR ts AS ts - INTERVAL '2' SECOND
+) WITH ('connector' = 'filesystem', 'path' = 'data/orders.json', 'format' = 'json');
+
+SELECT window_start, window_end, item, COUNT(*)
+FROM TABLE(TUMBLE(TABLE orders, DESCRIPTOR(ts), INTERVAL '0.250' SECOND)) WHERE id < 8
+GROUP BY window_start, window_end, item;
