@@ -9,11 +9,12 @@ use arrow::array::{
 };
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
-use chrono_tz::Tz;
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
+
+pub(crate) use flott_chunk::zone::{Zone, zone_of};
 
 use crate::types::coerce::{is_interval, is_numeric, is_temporal};
 use crate::types::name_of;
@@ -258,7 +259,7 @@ impl ScalarUDFImpl for Function {
         let columns = arguments.args.iter().map(column).collect::<Result<_>>()?;
         let zone = match &arguments.config_options.execution.time_zone {
             Some(name) => zone_of(name).ok_or_else(|| user_error(format!("there is no time zone '{name}'")))?,
-            None => Zone::Named(Tz::UTC),
+            None => Zone::Offset(0),
         };
         let (returns, fields) = (arguments.return_field.data_type(), &arguments.arg_fields[..]);
         let call = Call { columns, rows, returns, fields, zone };
@@ -272,33 +273,6 @@ impl ScalarUDFImpl for Function {
             ColumnarValue::Array(found)
         })
     }
-}
-
-/// A time zone.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Zone {
-    Named(Tz),
-    /// Seconds east of UTC.
-    Offset(i32),
-}
-
-/// `Europe/Berlin`, `UTC`, `GMT+08:00`, `+8`.
-pub(crate) fn zone_of(name: &str) -> Option<Zone> {
-    if let Ok(found) = name.parse::<Tz>() {
-        return Some(Zone::Named(found));
-    }
-    let rest = ["UTC", "GMT", "UT"].iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name);
-    if rest.is_empty() || rest == "Z" {
-        return Some(Zone::Offset(0));
-    }
-    let (sign, rest) = match rest.split_at_checked(1)? {
-        ("+", rest) => (1, rest),
-        ("-", rest) => (-1, rest),
-        _ => return None,
-    };
-    let (hours, minutes) = rest.split_once(':').unwrap_or((rest, "0"));
-    let (hours, minutes) = (hours.parse::<i32>().ok()?, minutes.parse::<i32>().ok()?);
-    (hours <= 18 && minutes < 60).then_some(Zone::Offset(sign * (hours * 3600 + minutes * 60)))
 }
 
 /// A mistake in the data or the query.

@@ -1,15 +1,15 @@
-//! Points in time: dates, times of day and timestamps as one, and time zones.
+//! Points in time: dates, times of day and timestamps as one.
 
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
 use arrow::compute::cast as arrow_cast;
 use arrow::datatypes::{DataType, Date32Type, Int64Type, Time32MillisecondType};
-use chrono::{DateTime, NaiveDateTime, Offset, TimeDelta, TimeZone};
+use chrono::{DateTime, NaiveDateTime};
 use datafusion::common::Result;
 
 use crate::cast::{day_and_millis, units};
-use crate::define::{Zone, user_error};
+use crate::define::user_error;
 use crate::types::precision_of;
 
 /// An array of dates, times or timestamps.
@@ -73,46 +73,4 @@ pub(crate) fn from_nanos(
         }
         other => return Err(user_error(format!("{other} is no date or time"))),
     })
-}
-
-impl Zone {
-    /// What a clock there shows.
-    pub(crate) fn to_local(self, at: NaiveDateTime) -> NaiveDateTime {
-        let seconds = match self {
-            Self::Offset(seconds) => seconds,
-            Self::Named(zone) => zone.offset_from_utc_datetime(&at).fix().local_minus_utc(),
-        };
-        at.checked_add_signed(TimeDelta::seconds(seconds.into())).unwrap_or(at)
-    }
-
-    /// When a clock there shows it; the first time if twice, and if never, as long after the gap as the clock says.
-    pub(crate) fn to_utc(self, at: NaiveDateTime) -> NaiveDateTime {
-        self.resolve(at, false)
-    }
-
-    /// The same; the last time if twice.
-    pub(crate) fn to_utc_late(self, at: NaiveDateTime) -> NaiveDateTime {
-        self.resolve(at, true)
-    }
-
-    fn resolve(self, at: NaiveDateTime, is_late: bool) -> NaiveDateTime {
-        let seconds = match self {
-            Self::Offset(seconds) => seconds,
-            Self::Named(zone) => match zone.offset_from_local_datetime(&at) {
-                chrono::LocalResult::Single(offset) => offset.fix().local_minus_utc(),
-                chrono::LocalResult::Ambiguous(first, second) => {
-                    let (first, second) = (first.fix().local_minus_utc(), second.fix().local_minus_utc());
-                    if is_late { first.min(second) } else { first.max(second) }
-                }
-                // In a gap the offset before it holds.
-                chrono::LocalResult::None => {
-                    let before = at.checked_sub_signed(TimeDelta::hours(3)).unwrap_or(at);
-                    zone.offset_from_local_datetime(&before)
-                        .earliest()
-                        .map_or(0, |offset| offset.fix().local_minus_utc())
-                }
-            },
-        };
-        at.checked_sub_signed(TimeDelta::seconds(seconds.into())).unwrap_or(at)
-    }
 }

@@ -13,7 +13,7 @@ mod statement;
 mod statements;
 
 pub use dialect::FlinkDialect;
-pub use hints::table_hints;
+pub use hints::{STATE_TTL, table_hints};
 pub(crate) use query::{function as call_of, text as text_of};
 pub use statement::*;
 

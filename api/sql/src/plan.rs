@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use datafusion::logical_expr::LogicalPlan;
 use flott_core::time::parse_duration;
 use flott_core::{Error, Result};
+use flott_sql_runtime::local_time::LocalTime;
 use flott_sql_runtime::spec::CompiledPlan;
 
 mod aggregate;
@@ -115,6 +116,18 @@ impl Settings {
             requires_on_conflict: truth("table.exec.sink.require-on-conflict", true)?,
             config: config.clone(),
         })
+    }
+}
+
+impl Settings {
+    /// `table.local-time-zone`, unless that is UTC: windows of instants (TIMESTAMP_LTZ) are those of local time there.
+    ///
+    /// # Errors
+    /// There is no such zone.
+    pub fn zone(&self) -> Result<Option<String>> {
+        let zone = self.config.get("table.local-time-zone").map(|zone| zone.trim());
+        let Some(zone) = zone.filter(|zone| *zone != "default") else { return Ok(None) };
+        Ok((!LocalTime::new(Some(zone))?.is_utc()).then(|| zone.to_owned()))
     }
 }
 

@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 pub mod display;
 mod wire;
+pub mod zone;
 
 /// What a row says about a dynamic table, with Flink's names and numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -7,7 +7,8 @@
 //!
 //! - [`plan`]: from the plan's aggregates to what runs; [`input`]: arguments of a batch
 //! - [`grouping`]: which rows have the same key
-//! - [`state`]: what is kept; [`rich`]: what has no fixed size; [`sketch`]: distinct values, estimated
+//! - [`state`]: what is kept; [`rich`]: what has no fixed size; [`counts`]: values that are entries of their own;
+//!   [`sketch`]: distinct values, estimated
 //! - [`update`]: rows come and go; [`merge`]: groups become one; [`results`]: what comes out; [`json`]: as JSON
 //!
 //! Where Flink's results depend on the order of rows, or are wrong, these decisions hold:
@@ -16,6 +17,7 @@
 //! - NaN loses against every number in MIN and MAX. In Flink that depends on which comes first.
 //! - Rows that are taken back before they came are remembered, and count when they come.
 
+pub mod counts;
 pub mod grouping;
 pub mod input;
 pub mod json;

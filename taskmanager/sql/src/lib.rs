@@ -11,7 +11,7 @@
 //! - [`row`]: rows and keys as bytes, for state; [`sort_key`]: bytes that compare as the rows do
 //! - [`expr`]: expressions that ship
 //! - [`changes`]: changes on their way out; [`touched`]: the keys that a chunk touches; [`time`]: time in rows;
-//!   [`windows`]: windows and panes
+//!   [`local_time`]: what clocks show; [`windows`]: windows and panes
 //! - [`operator`]: what an operator implements
 //! - [`aggregates`]: aggregate functions
 //! - [`program`]: from a plan to a program; [`operators`]: one module each
@@ -20,14 +20,13 @@ pub mod aggregates;
 pub mod changes;
 pub mod exchange;
 pub mod expr;
+pub mod local_time;
 pub mod operator;
 pub mod operators;
 pub mod program;
 pub mod row;
 pub mod sort_key;
 pub mod spec;
-#[cfg(test)]
-mod testing;
 pub mod time;
 pub mod touched;
 pub mod windows;

@@ -18,7 +18,7 @@ pub mod limit;
 pub mod lookup_join;
 pub mod over;
 pub mod pairs;
-pub mod retention;
+mod retention;
 pub mod sessions;
 #[cfg(test)]
 mod sides;
@@ -30,7 +30,6 @@ pub mod temporal_sort;
 mod testing;
 pub mod top_n;
 pub mod unnest;
-mod usage;
 pub mod values;
 pub mod watermark;
 pub mod window_aggregate;
@@ -42,8 +41,8 @@ pub mod window_top_n;
 pub fn make(spec: &OperatorSpec, cx: &OperatorContext<'_>) -> Result<Box<dyn TableOperator>> {
     Ok(match spec {
         OperatorSpec::Calc { condition, projection } => Box::new(calc::Calc::new(condition.as_ref(), projection, cx)?),
-        OperatorSpec::ChangelogNormalize { key, with_update_before } => {
-            Box::new(changelog_normalize::ChangelogNormalize::new(key, *with_update_before, cx)?)
+        OperatorSpec::ChangelogNormalize { key, with_update_before, ttl_ms } => {
+            Box::new(changelog_normalize::ChangelogNormalize::new(key, *with_update_before, *ttl_ms, cx)?)
         }
         OperatorSpec::Deduplicate(spec) => deduplicate::make(spec, cx)?,
         OperatorSpec::DropUpdateBefore => Box::new(drop_update_before::DropUpdateBefore),
@@ -57,17 +56,22 @@ pub fn make(spec: &OperatorSpec, cx: &OperatorContext<'_>) -> Result<Box<dyn Tab
         OperatorSpec::Sort { order, offset, limit, is_insert_only } => {
             Box::new(sort::Sort::new(order, *offset, *limit, *is_insert_only, cx)?)
         }
-        OperatorSpec::TemporalSort { order } => Box::new(temporal_sort::TemporalSort::new(order, cx)?),
+        OperatorSpec::TemporalSort { order, is_processing } => {
+            Box::new(temporal_sort::TemporalSort::new(order, *is_processing, cx)?)
+        }
         OperatorSpec::TopN(spec) => top_n::make(spec, cx)?,
         OperatorSpec::Watermark(spec) => Box::new(watermark::Watermark::new(spec, cx)?),
         OperatorSpec::IntervalJoin(spec) => Box::new(interval_join::IntervalJoin::new(spec, cx)?),
         OperatorSpec::WindowJoin(spec) => Box::new(window_join::WindowJoin::new(spec, cx)?),
         OperatorSpec::TemporalJoin(spec) => Box::new(temporal_join::TemporalJoin::new(spec, cx)?),
-        OperatorSpec::Unnest { column, is_outer, with_ordinality } => {
-            Box::new(unnest::Unnest::new(*column, *is_outer, *with_ordinality, cx)?)
+        OperatorSpec::Unnest { column, passes_collection, is_outer, with_ordinality } => {
+            Box::new(unnest::Unnest::new((*column, *passes_collection), *is_outer, *with_ordinality, cx)?)
         }
         OperatorSpec::WindowAggregate(spec) => window_aggregate::make(spec, cx)?,
-        OperatorSpec::WindowTable { window, time, partition } => window_table::make(*window, time, partition, cx)?,
+        OperatorSpec::WindowTable { window, time, partition, zone } => {
+            let clock = window_aggregate::WindowClock::new(time, zone.as_deref())?;
+            window_table::make(*window, time, partition, clock, cx)?
+        }
         OperatorSpec::WindowTopN(spec) => Box::new(window_top_n::WindowTopN::new(spec, cx)?),
         other => return Err(Error::input(format!("{} cannot be executed yet", kind_of(other)))),
     })

@@ -124,6 +124,8 @@ pub enum OperatorSpec {
         time: TimeSpec,
         /// For session windows: the key that they are per. Empty for others.
         partition: Vec<usize>,
+        /// The session's time zone, if time is an instant (TIMESTAMP_LTZ) and windows are those of local time there.
+        zone: Option<String>,
     },
     /// GROUP BY without windows: updates as rows come. Output: keys, then aggregates.
     GroupAggregate(GroupAggregateSpec),
@@ -152,6 +154,8 @@ pub enum OperatorSpec {
         /// The column with an array, a map or a multiset. Output: the input's columns, then the element's (a row's fields
         /// each by itself, a map's key and value), then the ordinal if wanted.
         column: usize,
+        /// Whether that column is among those that are put out.
+        passes_collection: bool,
         /// Whether a row without elements stays, with nulls.
         is_outer: bool,
         /// Whether the ordinal, from 1, is wanted.
@@ -163,13 +167,18 @@ pub enum OperatorSpec {
         key: Vec<usize>,
         /// Whether `-U` is wanted.
         with_update_before: bool,
+        /// For how long an unused key is kept; 0 for ever.
+        ttl_ms: u64,
     },
     /// Leaves out `-U`.
     DropUpdateBefore,
-    /// In the order of event time; what comes late is dropped.
+    /// In the order of event time; what comes late is dropped. Or in that of processing time, in which rows come.
     TemporalSort {
-        /// The time column first, ascending.
+        /// The time column first, ascending. By processing time: the columns behind it, which order rows of the same
+        /// millisecond.
         order: Vec<SortColumn>,
+        /// Whether time is the machine's.
+        is_processing: bool,
     },
     /// In order, at the end of bounded input.
     Sort {
@@ -418,7 +427,7 @@ pub struct GroupAggregateSpec {
 }
 
 /// A column that windows add to the output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum WindowColumn {
     /// `window_start`, TIMESTAMP(3).
     Start,
@@ -439,6 +448,8 @@ pub struct WindowAggregateSpec {
     pub window: WindowSpec,
     /// Where time is.
     pub time: TimeSpec,
+    /// The session's time zone, if event time is an instant (TIMESTAMP_LTZ) and windows are those of local time there.
+    pub zone: Option<String>,
     /// What of the window is put out.
     pub window_columns: Vec<WindowColumn>,
     /// Whether the input only inserts.
@@ -527,6 +538,8 @@ pub struct DeduplicateSpec {
 pub struct WindowTopNSpec {
     /// The column with `window_end`.
     pub window_end: usize,
+    /// The session's time zone, if event time is an instant (TIMESTAMP_LTZ) and windows are those of local time there.
+    pub zone: Option<String>,
     /// The key, without columns of the window.
     pub partition: Vec<usize>,
     /// The order.
@@ -621,6 +634,8 @@ pub struct WindowJoinSpec {
     pub left_window_end: usize,
     /// The column with `window_end` on the right.
     pub right_window_end: usize,
+    /// The session's time zone, if event time is an instant (TIMESTAMP_LTZ) and windows are those of local time there.
+    pub zone: Option<String>,
     /// What else pairs must fulfil; over the left columns, then the right ones.
     pub condition: Option<ExprSpec>,
 }
@@ -638,6 +653,8 @@ pub struct TemporalJoinSpec {
     pub left_time: TimeSpec,
     /// From when on a version is valid.
     pub right_time: TimeSpec,
+    /// For how long an unused key is kept; 0 for ever.
+    pub ttl_ms: u64,
     /// What else pairs must fulfil; over the left columns, then the right ones.
     pub condition: Option<ExprSpec>,
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::Field;
 use datafusion::common::{DFSchema, DFSchemaRef, Result, TableReference};
-use datafusion::logical_expr::{Expr, LogicalPlan, UserDefinedLogicalNodeCore};
+use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNodeCore};
 use flott_sql_runtime::spec::WindowSpec;
 
 use crate::plan::TableInfo;
@@ -59,6 +59,30 @@ pub struct UnnestJoin {
     pub with_ordinality: bool,
     /// The input's columns, then the element's: the fields of a row, the key and the value of a map, else one.
     pub schema: DFSchemaRef,
+}
+
+/// A table of which a join or an aggregation right above keeps unused rows for so long: the hint `STATE_TTL`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateTtl {
+    /// The table.
+    pub input: LogicalPlan,
+    /// For how long; 0 for ever.
+    pub ttl_ms: u64,
+    /// The table's columns.
+    pub schema: DFSchemaRef,
+}
+
+impl StateTtl {
+    /// That of a plan, if it does nothing else but choose rows and columns of a table with that hint.
+    pub(crate) fn of(plan: &LogicalPlan) -> Option<u64> {
+        match plan {
+            LogicalPlan::Extension(Extension { node }) => Some(node.as_any().downcast_ref::<Self>()?.ttl_ms),
+            LogicalPlan::SubqueryAlias(alias) => Self::of(&alias.input),
+            LogicalPlan::Projection(projection) => Self::of(&projection.input),
+            LogicalPlan::Filter(filter) => Self::of(&filter.input),
+            _ => None,
+        }
+    }
 }
 
 /// What a table factor is while a query is planned, until the row is known that it depends on: a node of ours then.
@@ -114,7 +138,7 @@ macro_rules! node {
 
             fn expressions(&self) -> Vec<Expr> {
                 #[allow(unused_mut, reason = "a node without lists adds nothing")]
-                let mut all = vec![$(self.$expr.clone()),*];
+                let mut all: Vec<Expr> = vec![$(self.$expr.clone()),*];
                 $(all.extend(self.$list.iter().cloned());)*
                 all
             }
@@ -126,6 +150,7 @@ macro_rules! node {
 
             fn with_exprs_and_inputs(&self, exprs: Vec<Expr>, inputs: Vec<LogicalPlan>) -> Result<Self> {
                 let mut new = self.clone();
+                #[allow(unused_mut, unused_variables, reason = "a node without expressions takes none")]
                 let mut exprs = exprs.into_iter();
                 #[allow(unused_mut, unused_variables, reason = "a node without inputs takes none")]
                 let mut inputs = inputs.into_iter();
@@ -259,6 +284,25 @@ impl TemporalJoin {
     }
 }
 
+impl StateTtl {
+    fn needed_besides(&self, _input: usize) -> Vec<usize> {
+        Vec::new()
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "others may fail")]
+    fn schema_after(&self, _before: &Self) -> Result<DFSchemaRef> {
+        Ok(Arc::clone(self.input.schema()))
+    }
+
+    fn columns_that_hold_filters(&self) -> HashSet<String> {
+        HashSet::new()
+    }
+
+    fn details(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, ": {} ms", self.ttl_ms)
+    }
+}
+
 impl Elements {
     fn needed_besides(&self, _input: usize) -> Vec<usize> {
         Vec::new()
@@ -322,3 +366,4 @@ node!(TemporalJoin, "TemporalJoin", [left, right], [on, time], []);
 node!(UnnestJoin, "UnnestJoin", [input], [collection], []);
 node!(Elements, "Unnest", [], [collection], []);
 node!(Version, "Version", [input], [time], []);
+node!(StateTtl, "StateTtl", [input], [], []);

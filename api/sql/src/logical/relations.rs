@@ -12,15 +12,16 @@ use datafusion::sql::sqlparser::ast::{
     self, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, TableFactor,
 };
 use datafusion::sql::sqlparser::tokenizer::Location;
+use flott_core::time::parse_duration;
 use flott_sql_runtime::spec::WindowSpec;
 
 use super::errors::{mistake, mistake_at};
 use super::multiplicity::{EXCEPT, INTERSECT, counted};
-use super::nodes::{Elements, Version, WindowTable, extended};
+use super::nodes::{Elements, StateTtl, Version, WindowTable, extended};
 use super::operators::constant;
 use super::scope::{Scope, parts_of};
 use crate::catalog::UserFunction;
-use crate::parse::table_hints;
+use crate::parse::{STATE_TTL, table_hints};
 use crate::types::name_of;
 
 /// The name that `t FOR SYSTEM_TIME AS OF time` has while a query is planned.
@@ -58,10 +59,7 @@ impl RelationPlanner for Relations {
         }
         match relation {
             TableFactor::Table { name, alias, args: None, with_hints, version: None, .. } if !with_hints.is_empty() => {
-                let table = cx.object_name_to_table_reference(name)?;
-                let hints: Vec<_> = table_hints(&with_hints).collect();
-                let source = self.scope.source(&parts_of(&table), &hints)?;
-                Ok(planned(LogicalPlanBuilder::scan(table, source, None)?.build()?, alias))
+                Ok(planned(self.hinted(name, &with_hints, cx)?, alias))
             }
             TableFactor::Table { name, alias, args: Some(args), .. } => self.function(&name, &args.args, alias, cx),
             TableFactor::TableFunction { expr: ast::Expr::Function(call), alias } => {
@@ -85,6 +83,30 @@ impl RelationPlanner for Relations {
             }
             other => Ok(RelationPlanning::Original(Box::new(other))),
         }
+    }
+}
+
+impl Relations {
+    /// A table with hints.
+    fn hinted(
+        &self,
+        name: ObjectName,
+        with_hints: &[ast::Expr],
+        cx: &mut dyn RelationPlannerContext,
+    ) -> Result<LogicalPlan> {
+        let (ttls, options): (Vec<_>, Vec<_>) = table_hints(with_hints).partition(|(key, _)| key == STATE_TTL);
+        let input = match options.is_empty() {
+            true => cx.plan(factor_of(name, Vec::new()))?,
+            false => {
+                let table = cx.object_name_to_table_reference(name)?;
+                let source = self.scope.source(&parts_of(&table), &options)?;
+                LogicalPlanBuilder::scan(table, source, None)?.build()?
+            }
+        };
+        let Some((_, ttl)) = ttls.last() else { return Ok(input) };
+        let ttl = parse_duration(ttl).map_err(|error| mistake(format!("{STATE_TTL}: {error}")))?;
+        let schema = Arc::clone(input.schema());
+        Ok(extension(StateTtl { input, ttl_ms: u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX), schema }))
     }
 }
 
@@ -338,8 +360,12 @@ fn table(
 }
 
 fn factor(name: Vec<Ident>, with_hints: Vec<ast::Expr>) -> TableFactor {
+    factor_of(ObjectName::from(name), with_hints)
+}
+
+fn factor_of(name: ObjectName, with_hints: Vec<ast::Expr>) -> TableFactor {
     TableFactor::Table {
-        name: ObjectName::from(name),
+        name,
         alias: None,
         args: None,
         with_hints,

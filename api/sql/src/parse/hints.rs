@@ -1,16 +1,22 @@
-//! `/*+ OPTIONS('k' = 'v') */` behind the name of a table.
+//! `/*+ OPTIONS('k' = 'v') */` behind the name of a table, `/*+ STATE_TTL('t' = '1 d') */` behind SELECT.
 //!
-//! To the parser hints are comments. They are taken from the tokens, and given to the table that stands before them.
+//! To the parser hints are comments. They are taken from the tokens, and given to the table that stands before them, or that
+//! they name.
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Query, Spanned, TableFactor, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, Query, Select, Spanned, TableFactor, TableWithJoins, VisitMut, VisitorMut,
+};
 use datafusion::sql::sqlparser::parser::Parser;
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer, Whitespace};
 
 use super::dialect::FlinkDialect;
 use super::query::text;
 use super::statement::{Insert, Statement};
+
+/// The hint of a table that says for how long a join or an aggregation keeps unused rows of it.
+pub const STATE_TTL: &str = "STATE_TTL";
 
 /// A hint and the end of the token before it.
 #[derive(Debug)]
@@ -104,16 +110,92 @@ impl Tables {
     }
 }
 
+impl Tables {
+    /// The hints behind SELECT.
+    fn of_select(&mut self, select: &mut Select) -> Result<(), (String, Location)> {
+        let behind = select.select_token.0.span.end;
+        while let Some(found) = self.hints.iter().position(|hint| hint.behind == behind) {
+            let hint = self.hints.remove(found);
+            for (key, value) in state_ttl(&hint.text).map_err(|reason| (reason, hint.at))? {
+                if flott_core::time::parse_duration(&value).is_err() {
+                    let reason = format!("{STATE_TTL} of '{key}' is '{value}', which is no duration such as '1 d'");
+                    return Err((reason, hint.at));
+                }
+                let mut tables = select.from.iter_mut();
+                match tables.find_map(|tables| named(tables, &key)) {
+                    Some(TableFactor::Table { with_hints, .. }) => with_hints.push(setting(STATE_TTL, &value)),
+                    Some(_) => {
+                        let reason = format!(
+                            "{STATE_TTL} names '{key}', which is not a table or a view by itself: make the subquery a view, or use WITH"
+                        );
+                        return Err((reason, hint.at));
+                    }
+                    None => {
+                        let reason =
+                            format!("{STATE_TTL} names '{key}', which is no table of this FROM, or has an alias");
+                        return Err((reason, hint.at));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The factor with this name: its alias, if it has one.
+fn named<'a>(tables: &'a mut TableWithJoins, wanted: &str) -> Option<&'a mut TableFactor> {
+    let factors = std::iter::once(&mut tables.relation).chain(tables.joins.iter_mut().map(|join| &mut join.relation));
+    for factor in factors {
+        let is_wanted = match &*factor {
+            TableFactor::Table { name, alias: None, .. } => {
+                let parts = name.0.iter().filter_map(|part| part.as_ident()).map(|part| part.value.as_str());
+                let parts: Vec<&str> = parts.collect();
+                parts.last() == Some(&wanted) || parts.join(".") == wanted
+            }
+            TableFactor::Table { alias: Some(alias), .. }
+            | TableFactor::Derived { alias: Some(alias), .. }
+            | TableFactor::TableFunction { alias: Some(alias), .. }
+            | TableFactor::Function { alias: Some(alias), .. }
+            | TableFactor::NestedJoin { alias: Some(alias), .. } => alias.name.value == wanted,
+            _ => false,
+        };
+        match factor {
+            factor if is_wanted => return Some(factor),
+            TableFactor::NestedJoin { table_with_joins, .. } => {
+                if let Some(found) = named(table_with_joins, wanted) {
+                    return Some(found);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// `'key' = 'value'`, as tables have hints.
+fn setting(key: &str, value: &str) -> Expr {
+    Expr::BinaryOp { left: Box::new(text(key)), op: BinaryOperator::Eq, right: Box::new(text(value)) }
+}
+
 impl VisitorMut for Tables {
     type Break = ();
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        match self.of_select(select) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(failed) => {
+                self.failed = Some(failed);
+                ControlFlow::Break(())
+            }
+        }
+    }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
         if let TableFactor::Table { name, alias, with_hints, .. } = factor {
             let ends = [Some(name.span().end), alias.as_ref().map(|alias| alias.name.span.end)];
             for end in ends.into_iter().flatten() {
                 for (key, value) in self.options(end)?.unwrap_or_default() {
-                    let (left, right) = (Box::new(text(&key)), Box::new(text(&value)));
-                    with_hints.push(Expr::BinaryOp { left, op: BinaryOperator::Eq, right });
+                    with_hints.push(setting(&key, &value));
                 }
             }
         }
@@ -121,8 +203,8 @@ impl VisitorMut for Tables {
     }
 }
 
-/// Gives the hints to the tables that they stand behind. Those that stand elsewhere (behind SELECT: how to join) may be
-/// left out without changing a result.
+/// Gives the hints to the tables that they stand behind, or that [`STATE_TTL`] names. Others (behind SELECT: how to join) may
+/// be left out without changing a result.
 pub(super) fn give(parsed: &mut impl TakesHints, hints: Vec<Hint>) -> Result<(), (String, Location)> {
     if hints.is_empty() {
         return Ok(());
@@ -161,6 +243,21 @@ fn options(hint: &str) -> Result<Vec<(String, String)>, String> {
         }
         if !parser.consume_token(&Token::Comma) && parser.peek_token_ref().token == Token::EOF {
             break;
+        }
+    }
+    Ok(found)
+}
+
+/// `STATE_TTL('t' = '1 d', …)` among the hints behind SELECT. What others say is skipped.
+fn state_ttl(hint: &str) -> Result<Vec<(String, String)>, String> {
+    let broken = || format!("the hint '/*+{hint}*/' is not of the form /*+ {STATE_TTL}('table' = '1 d') */");
+    let tokens = Tokenizer::new(&FlinkDialect, hint).tokenize_with_location().map_err(|_| broken())?;
+    let mut parser = Parser::new(&FlinkDialect).with_tokens_with_locations(tokens);
+    let mut found = Vec::new();
+    while parser.peek_token_ref().token != Token::EOF {
+        let token = parser.next_token();
+        if matches!(&token.token, Token::Word(word) if word.value.eq_ignore_ascii_case(STATE_TTL)) {
+            found.extend(super::statements::options(&mut parser).map_err(|_| broken())?);
         }
     }
     Ok(found)

@@ -17,6 +17,8 @@ use super::calc::Needed;
 use super::call::AggregateCall;
 use super::expr::{PExpr, as_column, column, columns_of, literal, meanings as expr_meanings, physical, refused, spec};
 use super::rel::{Id, Op, Props, Time, Trend, Windows, field, fields_of};
+use super::window::of_zone;
+use crate::logical::nodes::StateTtl;
 
 /// What aggregates mean, whatever they are called.
 pub(super) fn meanings(aggregates: &[AggregateSpec]) -> String {
@@ -104,7 +106,7 @@ impl Planner<'_> {
             Some(windows) => windows,
             None => {
                 let found = unique.iter().copied().zip(0..).collect();
-                (self.group(input, unique, aggregates.clone()), found)
+                (self.group(input, unique, aggregates.clone(), StateTtl::of(&aggregate.input)), found)
             }
         };
         // The columns as the query has them: groups, the grouping id, aggregates.
@@ -195,6 +197,10 @@ impl Planner<'_> {
                 window_columns.push(column);
             }
         }
+        // The window's time is an instant, where that of rows is.
+        let types: BTreeMap<WindowColumn, DataType> = (keys.iter())
+            .filter_map(|&key| Some((windows.columns[key]?, self.rels[input].schema.field(key).data_type().clone())))
+            .collect();
         let direct = self.below_window(input, &windows, &others, aggregates)?;
         let (input, keys_below, aggregates, time) = match direct {
             Some((input, time, moved)) => {
@@ -217,7 +223,7 @@ impl Planner<'_> {
         let mut props = Props::plain(first + window_columns.len());
         let mut in_windows = Windows { columns: vec![None; first], ..windows.clone() };
         for (index, column) in window_columns.iter().enumerate() {
-            fields.push(window_field(*column));
+            fields.push(window_field(*column, &types[column]));
             in_windows.columns.push(Some(*column));
             if *column == WindowColumn::Time {
                 let time = if windows.is_processing { Time::Processing } else { Time::Event };
@@ -238,15 +244,17 @@ impl Planner<'_> {
             }
         }
         let what = format!(
-            "WindowAggregate {:?} {time:?} {keys_below:?} {} {window_columns:?}",
+            "WindowAggregate {:?} {time:?} {keys_below:?} {} {window_columns:?}{}",
             windows.spec,
-            meanings(&aggregates)
+            meanings(&aggregates),
+            of_zone(windows.zone.as_ref())
         );
         let op = OperatorSpec::WindowAggregate(WindowAggregateSpec {
             keys: keys_below,
             aggregates,
             window: windows.spec,
             time,
+            zone: windows.zone.clone(),
             window_columns,
             is_insert_only: true,
         });
@@ -320,13 +328,13 @@ impl Planner<'_> {
 }
 
 /// A column of a window, as it is called and typed.
-pub(super) fn window_field(column: WindowColumn) -> FieldRef {
+fn window_field(column: WindowColumn, data_type: &DataType) -> FieldRef {
     let name = match column {
         WindowColumn::Start => "window_start",
         WindowColumn::End => "window_end",
         WindowColumn::Time => "window_time",
     };
-    field(name, DataType::Timestamp(arrow::datatypes::TimeUnit::Millisecond, None))
+    field(name, data_type.clone())
 }
 
 fn relocated(aggregate: &AggregateSpec, to: &dyn Fn(usize) -> usize) -> AggregateSpec {

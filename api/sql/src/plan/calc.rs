@@ -93,7 +93,7 @@ impl Planner<'_> {
                 let columns = kept.iter().map(|&index| scan.columns[index]).collect();
                 (self.scan(Scan { columns, ..scan.clone() }), kept)
             }
-            Op::Spec(OperatorSpec::WindowTable { window, time, partition }) => {
+            Op::Spec(OperatorSpec::WindowTable { window, time, partition, .. }) => {
                 let below = rel.inputs[0];
                 let width = self.width(below);
                 let mut needed: BTreeSet<usize> = used.iter().copied().filter(|index| *index < width).collect();
@@ -112,7 +112,7 @@ impl Planner<'_> {
                 };
                 let partition = partition.iter().map(at).collect();
                 let below = self.select(below, &kept)?;
-                let new = self.window_table(below, *window, time, partition, &rel.schema.fields()[width..]);
+                let new = self.window_table(below, *window, time, partition, &rel.schema.fields()[width..])?;
                 (new, kept.iter().copied().chain(width..width + 3).collect())
             }
             Op::Spec(OperatorSpec::TopN(top)) if top.with_rank && !used.contains(&(self.width(input) - 1)) => {
@@ -125,19 +125,28 @@ impl Planner<'_> {
                 let new = self.window_top(rel.inputs[0], top);
                 (new, (0..self.width(new)).collect())
             }
-            Op::Spec(OperatorSpec::Unnest { column: collection, is_outer, with_ordinality }) => {
+            Op::Spec(OperatorSpec::Unnest {
+                column: collection,
+                passes_collection: true,
+                is_outer,
+                with_ordinality,
+            }) => {
                 let below = rel.inputs[0];
                 let width = self.width(below);
                 let mut needed: BTreeSet<usize> = used.iter().copied().filter(|index| *index < width).collect();
-                needed.insert(*collection);
-                if needed.len() == width {
+                // Each element with the whole collection beside it is a copy of that.
+                let passes = !needed.insert(*collection);
+                if needed.len() == width && passes {
                     return Ok((input, condition, projection));
                 }
-                let kept: Vec<usize> = needed.into_iter().collect();
-                let collection = kept.iter().position(|index| index == collection).unwrap_or(0);
+                let mut kept: Vec<usize> = needed.into_iter().collect();
+                let at = kept.iter().position(|index| index == collection).unwrap_or(0);
                 let below = self.select(below, &kept)?;
                 let elements = &rel.schema.fields()[width..];
-                let new = self.elements(below, collection, *is_outer, *with_ordinality, elements);
+                let new = self.elements(below, (at, passes), *is_outer, *with_ordinality, elements);
+                if !passes {
+                    kept.remove(at);
+                }
                 (new, kept.into_iter().chain(width..width + elements.len()).collect())
             }
             Op::Spec(OperatorSpec::TemporalJoin(join)) if join.condition.is_none() => {

@@ -12,7 +12,7 @@ use super::Planner;
 use super::expr::{PExpr, column, conjuncts, meanings, physical, refused, spec};
 use super::rel::{Id, Kinds, Op, Props, Scan, Time, Trend, field, fields_of};
 use super::table::{Changelog, ColumnKind, TableInfo};
-use crate::logical::nodes::{TemporalJoin, UnnestJoin, WindowTable};
+use crate::logical::nodes::{StateTtl, TemporalJoin, UnnestJoin, WindowTable};
 
 impl Planner<'_> {
     /// The relation that `plan` is. Its columns are those of the plan's schema, in order.
@@ -65,6 +65,9 @@ impl Planner<'_> {
                     self.temporal_join(join)
                 } else if let Some(unnest) = node.downcast_ref::<UnnestJoin>() {
                     self.unnest(unnest)
+                } else if let Some(hinted) = node.downcast_ref::<StateTtl>() {
+                    // Whoever has state of it asks.
+                    self.convert(&hinted.input, is_ordered)
                 } else {
                     Err(unsupported(plan))
                 }
@@ -142,7 +145,7 @@ impl Planner<'_> {
         let what = format!("ChangelogNormalize {key:?}");
         let mut props = self.props(input).clone().changing(Kinds::ALL);
         props.keys = vec![key.clone()];
-        let op = OperatorSpec::ChangelogNormalize { key, with_update_before: true };
+        let op = OperatorSpec::ChangelogNormalize { key, with_update_before: true, ttl_ms: self.settings.state_ttl_ms };
         self.add(Op::Spec(op), &[input], self.fields(input), props, &what)
     }
 
@@ -213,15 +216,16 @@ impl Planner<'_> {
     /// Equal rows once.
     pub(super) fn distinct(&mut self, input: Id) -> Result<Id> {
         let keys: Vec<usize> = (0..self.width(input)).collect();
-        Ok(self.group(input, keys, Vec::new()))
+        Ok(self.group(input, keys, Vec::new(), None))
     }
 
-    /// `GROUP BY keys`, without windows.
+    /// `GROUP BY keys`, without windows. `ttl_ms` is for how long unused keys are kept, if a hint says so.
     pub(super) fn group(
         &mut self,
         input: Id,
         keys: Vec<usize>,
         aggregates: Vec<flott_sql_runtime::spec::AggregateSpec>,
+        ttl_ms: Option<u64>,
     ) -> Id {
         let mut fields: Vec<FieldRef> = keys.iter().map(|&key| self.rels[input].schema.fields()[key].clone()).collect();
         fields.extend(aggregates.iter().map(|aggregate| field(&aggregate.text, aggregate.result.clone())));
@@ -243,11 +247,16 @@ impl Planner<'_> {
             aggregates,
             is_insert_only: true,
             with_update_before: true,
-            ttl_ms: self.settings.state_ttl_ms,
+            ttl_ms: ttl_ms.unwrap_or(self.settings.state_ttl_ms),
             is_batch: self.settings.is_batch,
         });
-        self.add(Op::Spec(op), &[input], fields, props, &what)
+        self.add_distinct(Op::Spec(op), &[input], fields, props, &what, &hint(&[ttl_ms]))
     }
+}
+
+/// What tells an operator with a hint from one without.
+pub(super) fn hint(ttls_ms: &[Option<u64>]) -> String {
+    if ttls_ms.iter().all(Option::is_none) { String::new() } else { format!("{ttls_ms:?}") }
 }
 
 /// Whether a computed column is `PROCTIME()`.

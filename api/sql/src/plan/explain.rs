@@ -37,20 +37,35 @@ impl Note {
         let Some((what, may_grow)) = state(op) else { return Self { changelog, ..Self::default() } };
         let (mut state, mut warning) = (what.to_owned(), None);
         if may_grow && !settings.is_batch {
-            match settings.state_ttl_ms {
-                0 => {
-                    let short = name.split_once('(').map_or(name, |(kind, _)| kind);
-                    state.push_str(", for ever");
-                    warning = Some(format!(
-                        "{short} keeps {what} for ever: SET 'table.exec.state.ttl' to for how long an unused one is kept, if keys do not come back"
-                    ));
-                }
-                ttl => {
-                    let _ = write!(state, ", {} after its last use", duration(i64::try_from(ttl).unwrap_or(i64::MAX)));
-                }
+            let ttls = ttls(op);
+            if ttls.contains(&0) {
+                let short = name.split_once('(').map_or(name, |(kind, _)| kind);
+                state.push_str(", for ever");
+                warning = Some(format!(
+                    "{short} keeps {what} for ever: SET 'table.exec.state.ttl' to for how long an unused one is kept, if keys do not come back"
+                ));
+            } else {
+                let ttls = ttls.iter().map(|ttl| duration(i64::try_from(*ttl).unwrap_or(i64::MAX)));
+                let _ = write!(state, ", {} after its last use", ttls.collect::<Vec<_>>().join(" and "));
             }
         }
         Self { changelog, state: Some(state), warning }
+    }
+}
+
+/// For how long an operator keeps what is unused; of each side, if a join has different ones.
+fn ttls(op: &OperatorSpec) -> Vec<u64> {
+    match op {
+        OperatorSpec::GroupAggregate(spec) => vec![spec.ttl_ms],
+        OperatorSpec::Over(spec) => vec![spec.ttl_ms],
+        OperatorSpec::TopN(spec) => vec![spec.ttl_ms],
+        OperatorSpec::Deduplicate(spec) => vec![spec.ttl_ms],
+        OperatorSpec::Join(spec) if spec.left.ttl_ms == spec.right.ttl_ms => vec![spec.left.ttl_ms],
+        OperatorSpec::Join(spec) => vec![spec.left.ttl_ms, spec.right.ttl_ms],
+        OperatorSpec::TemporalJoin(spec) => vec![spec.ttl_ms],
+        OperatorSpec::ChangelogNormalize { ttl_ms, .. } => vec![*ttl_ms],
+        OperatorSpec::SinkMaterialize(spec) => vec![spec.ttl_ms],
+        _ => vec![0],
     }
 }
 

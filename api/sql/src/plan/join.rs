@@ -13,11 +13,14 @@ use flott_sql_runtime::spec::{
 use super::Planner;
 use super::calc::Needed;
 use super::changelog::stays;
+use super::convert::hint;
 use super::expr::{
     PExpr, all_of, column, columns_of, comparison, conjuncts, instant, literal, meanings, physical, refused, remap,
     spec,
 };
 use super::rel::{Id, Kinds, Op, Props, Time, field, fields_of};
+use super::window::of_zone;
+use crate::logical::nodes::StateTtl;
 
 /// Two inputs, and how their rows belong together.
 pub(super) struct Pair {
@@ -27,6 +30,8 @@ pub(super) struct Pair {
     pub keys: Vec<(usize, usize, bool)>,
     /// What else is true; over the left columns, then the right ones.
     pub rest: Vec<PExpr>,
+    /// For how long unused rows of each side are kept, if a hint says so.
+    pub ttls_ms: [Option<u64>; 2],
 }
 
 impl Pair {
@@ -98,7 +103,8 @@ impl Planner<'_> {
                 let swap = |index: usize| if index < old_left { index + old_right } else { index - old_left };
                 let filter = filter.iter().map(|expr| remap(expr, &swap)).collect::<Result<_>>()?;
                 let on = on.into_iter().map(|(left, right)| (right, left)).collect();
-                let pair = self.pair(right, left, on, filter, nulls_equal)?;
+                let mut pair = self.pair(right, left, on, filter, nulls_equal)?;
+                pair.ttls_ms = [StateTtl::of(&join.right), StateTtl::of(&join.left)];
                 let kind = if join.join_type == JoinType::RightSemi { JoinKind::Semi } else { JoinKind::Anti };
                 let joined = self.joined(kind, pair, is_null_aware)?;
                 return self.calc(joined, Vec::new(), (0..old_right).map(column).collect(), fields);
@@ -107,7 +113,8 @@ impl Planner<'_> {
             JoinType::RightMark => return Err(Error::input("this subquery cannot be made a join: write it as a JOIN")),
         };
         let (left_width, right_width) = (self.width(left), self.width(right));
-        let pair = self.pair(left, right, on, filter, nulls_equal)?;
+        let mut pair = self.pair(left, right, on, filter, nulls_equal)?;
+        pair.ttls_ms = [StateTtl::of(&join.left), StateTtl::of(&join.right)];
         let wide = self.width(pair.left);
         let joined = self.joined(kind, pair, is_null_aware)?;
         let mut columns: Vec<usize> = (0..left_width).collect();
@@ -146,7 +153,7 @@ impl Planner<'_> {
         let partners = self.calc(partners, Vec::new(), needed.exprs, needed.fields)?;
         let mark = wide + keys.len();
         let keys = pair.keys.iter().enumerate().map(|(index, (left, _, nulls))| (*left, index, *nulls)).collect();
-        let pair = Pair { left: pair.left, right: partners, keys, rest: Vec::new() };
+        let pair = Pair { left: pair.left, right: partners, keys, rest: Vec::new(), ttls_ms: [None; 2] };
         let joined = self.regular(JoinKind::Left, pair)?;
         let mut columns: Vec<PExpr> = (0..left_width).map(column).collect();
         columns.push(Arc::new(IsNotNullExpr::new(column(mark))));
@@ -194,7 +201,7 @@ impl Planner<'_> {
         let right = self.calc(right, Vec::new(), right_side.exprs, right_side.fields)?;
         let moved = |index: usize| if index < old { index } else { index - old + wide };
         let rest = rest.iter().map(|expr| remap(expr, &moved)).collect::<Result<_>>()?;
-        Ok(Pair { left, right, keys, rest })
+        Ok(Pair { left, right, keys, rest, ttls_ms: [None; 2] })
     }
 
     /// `left = right`, each over its own side.
@@ -307,7 +314,7 @@ impl Planner<'_> {
         props.times.fill(None);
         props.windows = None;
         props.keys = self.keys_of_pairs(kind, &pair);
-        let input = |props: &Props, keys: &[usize]| {
+        let input = |props: &Props, keys: &[usize], ttl_ms: Option<u64>| {
             let within = props.keys.iter().find(|key| key.iter().all(|column| keys.contains(column)));
             let around = props.keys.iter().find(|key| keys.iter().all(|column| key.contains(column)));
             // A row with a key around the join's stays at its place when it is updated.
@@ -316,10 +323,11 @@ impl Planner<'_> {
                 keys: keys.to_vec(),
                 is_insert_only: true,
                 unique_key: best.or_else(|| props.keys.first()).cloned(),
-                ttl_ms: self.settings.state_ttl_ms,
+                ttl_ms: ttl_ms.unwrap_or(self.settings.state_ttl_ms),
             }
         };
-        let (left_input, right_input) = (input(&left, &left_keys), input(&right, &right_keys));
+        let [left_ttl, right_ttl] = pair.ttls_ms;
+        let (left_input, right_input) = (input(&left, &left_keys, left_ttl), input(&right, &right_keys, right_ttl));
         // A pair goes if one of its rows is updated so that it has other partners.
         let mut changes = left.kinds.or(right.kinds);
         let all_stay = stays(&left_input, &left) && stays(&right_input, &right) && pair.rest.is_empty();
@@ -341,7 +349,8 @@ impl Planner<'_> {
             is_batch: self.settings.is_batch,
         });
         let fields = self.both_fields(kind, &pair);
-        Ok(self.add(Op::Spec(op), &[pair.left, pair.right], fields, props, &what))
+        let hint = hint(&pair.ttls_ms);
+        Ok(self.add_distinct(Op::Spec(op), &[pair.left, pair.right], fields, props, &what, &hint))
     }
 
     /// A join of rows in the same window, if both sides have such and say so.
@@ -352,7 +361,7 @@ impl Planner<'_> {
             |key: &(usize, usize, bool), wanted| l.columns[key.0] == Some(wanted) && r.columns[key.1] == Some(wanted);
         let find = |wanted| pair.keys.iter().copied().find(|key| is(key, wanted));
         let (Some(_), Some(end)) = (find(WindowColumn::Start), find(WindowColumn::End)) else { return Ok(None) };
-        if l.spec != r.spec || l.is_processing || r.is_processing {
+        if l.spec != r.spec || l.zone != r.zone || l.is_processing || r.is_processing {
             return Ok(None);
         }
         if !left.kinds.is_insert_only() || !right.kinds.is_insert_only() {
@@ -376,17 +385,19 @@ impl Planner<'_> {
                 columns.truncate(self.width(pair.left));
                 columns.extend(&r.columns);
             }
-            props.windows = Some(super::rel::Windows { columns, ..windows });
+            props.windows = Some(super::rel::Windows { columns, ..windows.clone() });
         }
         props.keys = self.keys_of_pairs(kind, pair);
         props.kinds = Kinds::default();
-        let what = format!("WindowJoin {kind:?} {end:?} {keys:?} {}", meanings(&pair.rest));
+        let zone = windows.zone.clone();
+        let what = format!("WindowJoin {kind:?} {end:?} {keys:?} {}{}", meanings(&pair.rest), of_zone(zone.as_ref()));
         let op = OperatorSpec::WindowJoin(WindowJoinSpec {
             kind,
             left_keys: keys.iter().map(|(left, ..)| *left).collect(),
             right_keys: keys.iter().map(|(_, right, _)| *right).collect(),
             left_window_end: end.0,
             right_window_end: end.1,
+            zone,
             condition: self.condition(pair, &pair.rest)?,
         });
         let fields = self.both_fields(kind, pair);

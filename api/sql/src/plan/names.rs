@@ -68,7 +68,7 @@ pub(super) fn name(op: &OperatorSpec, inputs: &[SchemaRef], output: &SchemaRef) 
             };
             format!("{kind}(projects=[{}])", projections.iter().map(row).collect::<Vec<_>>().join(", "))
         }
-        OperatorSpec::WindowTable { window, time, partition } => {
+        OperatorSpec::WindowTable { window, time, partition, .. } => {
             let partition =
                 if partition.is_empty() { String::new() } else { format!(", partition keys=[{}]", columns(partition)) };
             format!("{kind}(window=[{}]{partition})", window_text(*window, &time_text(time, &column)))
@@ -207,7 +207,8 @@ pub(super) fn name(op: &OperatorSpec, inputs: &[SchemaRef], output: &SchemaRef) 
         ),
         OperatorSpec::ChangelogNormalize { key, .. } => format!("{kind}(key=[{}])", columns(key)),
         OperatorSpec::DropUpdateBefore => kind.to_owned(),
-        OperatorSpec::TemporalSort { order: by } => format!("{kind}(orderBy=[{}])", order(by)),
+        OperatorSpec::TemporalSort { order: by, is_processing: false } => format!("{kind}(orderBy=[{}])", order(by)),
+        OperatorSpec::TemporalSort { order: by, .. } => format!("{kind}(orderBy=[PROCTIME(), {}])", order(by)),
         OperatorSpec::Sort { order: by, offset, limit, .. } => {
             let limit = limit.map(|limit| format!(", offset=[{offset}], fetch=[{limit}]")).unwrap_or_default();
             format!("{kind}(orderBy=[{}]{limit})", order(by))

@@ -61,16 +61,13 @@ impl Planner<'_> {
         match first.map(|first| (props.times[first.column], first.is_descending)) {
             None => Ok(input),
             // Rows come in the order of processing time.
-            Some((Some(Time::Processing), false)) if props.kinds.is_insert_only() => match order.len() {
-                1 => Ok(input),
-                _ => Err(Error::input(
-                    "rows of the same millisecond of processing time have no order of their own: sort by processing time alone, or by event time",
-                )),
-            },
-            Some((Some(_), false)) if props.kinds.is_insert_only() => {
-                let what = format!("TemporalSort {order:?}");
+            Some((Some(Time::Processing), false)) if props.kinds.is_insert_only() && order.len() == 1 => Ok(input),
+            Some((Some(time), false)) if props.kinds.is_insert_only() => {
+                let is_processing = time == Time::Processing;
+                let order = if is_processing { order[1..].to_vec() } else { order };
+                let what = format!("TemporalSort {order:?}{}", if is_processing { " PROCTIME" } else { "" });
                 let props = props.clone();
-                let op = OperatorSpec::TemporalSort { order };
+                let op = OperatorSpec::TemporalSort { order, is_processing };
                 Ok(self.add(Op::Spec(op), &[input], fields, props, &what))
             }
             Some((Some(_), false)) => Err(Error::input(

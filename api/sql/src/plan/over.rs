@@ -223,7 +223,8 @@ impl Planner<'_> {
             if let (Some(_), Some(window_end)) = (is(WindowColumn::Start), is(WindowColumn::End)) {
                 let others: Vec<usize> =
                     partition.iter().copied().filter(|&key| windows.columns[key].is_none()).collect();
-                let top = WindowTopNSpec { window_end, partition: others, order, from, to, with_rank };
+                let zone = windows.zone.clone();
+                let top = WindowTopNSpec { window_end, zone, partition: others, order, from, to, with_rank };
                 return self.window_top(input, top);
             }
         }
@@ -273,8 +274,14 @@ impl Planner<'_> {
             props = props.keyed(top.partition.iter().copied().chain([top.window_end]).collect());
         }
         let what = format!(
-            "WindowTopN {} {:?} {:?} {} {} {}",
-            top.window_end, top.partition, top.order, top.from, top.to, top.with_rank
+            "WindowTopN {} {:?} {:?} {} {} {}{}",
+            top.window_end,
+            top.partition,
+            top.order,
+            top.from,
+            top.to,
+            top.with_rank,
+            super::window::of_zone(top.zone.as_ref())
         );
         self.add(Op::Spec(OperatorSpec::WindowTopN(top)), &[input], fields, props, &what)
     }

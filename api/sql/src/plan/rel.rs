@@ -115,6 +115,8 @@ pub(super) enum Trend {
 #[derive(Clone, Debug)]
 pub(super) struct Windows {
     pub spec: WindowSpec,
+    /// The zone of the local time that they are in, if rows have instants.
+    pub zone: Option<String>,
     /// Whether they are of processing time.
     pub is_processing: bool,
     /// Which columns are of the window.
@@ -150,6 +152,7 @@ impl Props {
             times: from.iter().map(|column| self.times[(*column)?]).collect(),
             windows: self.windows.as_ref().map(|windows| Windows {
                 spec: windows.spec,
+                zone: windows.zone.clone(),
                 is_processing: windows.is_processing,
                 columns: from.iter().map(|column| windows.columns[(*column)?]).collect(),
             }),

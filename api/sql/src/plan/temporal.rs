@@ -111,6 +111,7 @@ impl Planner<'_> {
             right_keys,
             left_time,
             right_time,
+            ttl_ms: if self.settings.is_batch { 0 } else { self.settings.state_ttl_ms },
             condition: all_of(&pair.rest).map(|expr| spec(&expr, &schema)).transpose()?,
         };
         Ok(self.versions([pair.left, pair.right], spec, &meanings(&pair.rest)))

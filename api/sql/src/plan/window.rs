@@ -1,6 +1,6 @@
 //! Window table functions, and rows of collections.
 
-use arrow::datatypes::FieldRef;
+use arrow::datatypes::{DataType, FieldRef};
 use flott_core::{Error, Result};
 use flott_sql_runtime::spec::{OperatorSpec, TimeSpec, WindowColumn, WindowSpec};
 
@@ -9,6 +9,11 @@ use super::calc::Needed;
 use super::expr::{PExpr, as_column, column, physical, refused};
 use super::rel::{Id, Op, Time, Windows, field, fields_of};
 use crate::logical::nodes::{UnnestJoin, WindowTable};
+
+/// What tells windows of local time in a zone from others.
+pub(super) fn of_zone(zone: Option<&String>) -> String {
+    zone.map(|zone| format!(" {zone}")).unwrap_or_default()
+}
 
 impl Planner<'_> {
     /// `TABLE(TUMBLE(…))`.
@@ -37,7 +42,7 @@ impl Planner<'_> {
             }
         };
         let fields = fields_of(window.schema.fields());
-        let windowed = self.window_table(input, window.window, time, partition, &fields[width..]);
+        let windowed = self.window_table(input, window.window, time, partition, &fields[width..])?;
         let columns = (0..width).chain(extended..extended + 3).map(column).collect();
         self.calc(windowed, Vec::new(), columns, fields)
     }
@@ -49,7 +54,9 @@ impl Planner<'_> {
         time: TimeSpec,
         partition: Vec<usize>,
         window_fields: &[FieldRef],
-    ) -> Id {
+    ) -> Result<Id> {
+        let is_instant = matches!(window_fields[2].data_type(), DataType::Timestamp(_, Some(_)));
+        let zone = if is_instant { self.settings.zone()? } else { None };
         let below = self.props(input).clone();
         let mut fields = self.fields(input);
         let width = fields.len();
@@ -62,13 +69,13 @@ impl Planner<'_> {
         props.trends.fill(None);
         let columns = [WindowColumn::Start, WindowColumn::End, WindowColumn::Time].map(Some);
         let columns = std::iter::repeat_n(None, width).chain(columns).collect();
-        props.windows = Some(Windows { spec: window, is_processing, columns });
+        props.windows = Some(Windows { spec: window, zone: zone.clone(), is_processing, columns });
         for key in &mut props.keys {
             key.extend([width, width + 1]);
         }
-        let what = format!("WindowTable {window:?} {time:?} {partition:?}");
-        let op = OperatorSpec::WindowTable { window, time, partition };
-        self.add(Op::Spec(op), &[input], fields, props, &what)
+        let what = format!("WindowTable {window:?} {time:?} {partition:?}{}", of_zone(zone.as_ref()));
+        let op = OperatorSpec::WindowTable { window, time, partition, zone };
+        Ok(self.add(Op::Spec(op), &[input], fields, props, &what))
     }
 
     /// `JOIN UNNEST(…)`.
@@ -85,16 +92,16 @@ impl Planner<'_> {
         let input = self.calc(input, Vec::new(), needed.exprs, needed.fields)?;
         let fields = fields_of(unnest.schema.fields());
         let elements = &fields[width..];
-        let joined = self.elements(input, collection, unnest.is_outer, unnest.with_ordinality, elements);
+        let joined = self.elements(input, (collection, true), unnest.is_outer, unnest.with_ordinality, elements);
         let columns = (0..width).chain(extended..extended + elements.len()).map(column).collect();
         self.calc(joined, Vec::new(), columns, fields)
     }
 
-    /// Each row once for each element of a collection.
+    /// Each row once for each element of a collection: of a column, and whether that stays.
     pub(super) fn elements(
         &mut self,
         input: Id,
-        collection: usize,
+        (collection, passes_collection): (usize, bool),
         is_outer: bool,
         with_ordinality: bool,
         elements: &[FieldRef],
@@ -111,8 +118,13 @@ impl Planner<'_> {
             let with = |key: &Vec<usize>| key.iter().copied().chain([ordinal]).collect();
             props.keys = self.props(input).keys.iter().map(with).collect();
         }
-        let what = format!("Unnest {collection} {is_outer} {with_ordinality}");
-        let op = OperatorSpec::Unnest { column: collection, is_outer, with_ordinality };
+        if !passes_collection {
+            fields.remove(collection);
+            let rest = (0..props.times.len()).filter(|index| *index != collection).map(column);
+            props = props.project(&rest.collect::<Vec<_>>());
+        }
+        let what = format!("Unnest {collection} {passes_collection} {is_outer} {with_ordinality}");
+        let op = OperatorSpec::Unnest { column: collection, passes_collection, is_outer, with_ordinality };
         self.add(Op::Spec(op), &[input], fields, props, &what)
     }
 }

@@ -6,8 +6,10 @@ use arrow::array::{ArrayRef, NullArray, RecordBatch};
 use arrow::datatypes::{DataType, SchemaRef};
 use flott_core::{Error, Result};
 
+use super::counts::ValueCounts;
 use super::input::{Argument, Bound, Form, Values, filter_of};
 use super::state::Arena;
+use crate::program::OperatorContext;
 use crate::row::{RowDecoder, RowEncoder};
 use crate::spec::{AggregateFunction, AggregateSpec};
 
@@ -131,6 +133,26 @@ impl Aggregates {
     /// An arena for groups of these.
     pub fn arena(&self) -> Arena {
         Arena::new(self.words, self.riches)
+    }
+
+    /// An arena for groups of these that have keys: distinct values, and those that extremes are of, are entries of keyed state by
+    /// themselves, so that a change costs the same however many there are. `may_go` says whether groups may go that still
+    /// have rows.
+    pub fn named_arena(&self, may_go: bool, cx: &OperatorContext<'_>) -> Arena {
+        let mut arena = self.arena();
+        let mut counts: Vec<Option<ValueCounts>> = (0..self.riches).map(|_| None).collect();
+        for (number, set) in self.sets.iter().enumerate() {
+            counts[set.rich] = Some(ValueCounts::new(&format!("distinct{number}"), self.retracts || may_go, cx));
+        }
+        for (number, aggregate) in self.aggregates.iter().enumerate() {
+            if matches!(aggregate.kind, Kind::Ordered { .. }) {
+                counts[aggregate.rich] = Some(ValueCounts::new(&format!("ordered{number}"), true, cx));
+            }
+        }
+        if counts.iter().any(Option::is_some) {
+            arena.counts = counts;
+        }
+        arena
     }
 
     /// Resolves the arguments of a batch.

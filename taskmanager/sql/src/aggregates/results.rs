@@ -103,7 +103,11 @@ impl Aggregate {
             Column::Doubles(doubles) => doubles.append_option(self.double(arena, group)),
             Column::Decimals(decimals) => decimals.append_option(self.decimal(arena, group)),
             Column::Rows(rows) => {
-                self.write(arena.rich_of(group, self.rich), &mut rows.data)?;
+                match (&self.kind, self.extreme(arena, group)) {
+                    (Kind::Ordered { .. }, Some(value)) => write_blob(value, &mut rows.data),
+                    (Kind::Ordered { .. }, None) => rows.data.push(0),
+                    _ => self.write(arena.rich_of(group, self.rich), &mut rows.data)?,
+                }
                 rows.ends.push(rows.data.len());
             }
         }
@@ -169,12 +173,8 @@ impl Aggregate {
 
     /// The bytes by which the extreme of an [ordered](Kind::Ordered) state compares.
     fn extreme<'a>(&self, arena: &'a Arena, group: usize) -> Option<&'a [u8]> {
-        let (Rich::Ordered(values), Kind::Ordered { is_max }) = (arena.rich_of(group, self.rich), &self.kind) else {
-            return None;
-        };
-        // Those that were taken back before they came are not there.
-        let mut there = values.iter().filter(|(_, count)| **count > 0).map(|(value, _)| value.as_slice());
-        if *is_max { there.next_back() } else { there.next() }
+        let Kind::Ordered { is_max } = self.kind else { return None };
+        arena.extreme(group, self.rich, is_max)
     }
 
     /// A decimal of the argument's scale, divided, as one of the result's; none if it does not fit.
@@ -199,13 +199,6 @@ impl Aggregate {
         };
         match (&self.kind, state) {
             (Kind::BestBlob { .. }, Rich::Value(value)) => write_blob(value.as_slice(), out),
-            (Kind::Ordered { is_max }, Rich::Ordered(values)) => {
-                let mut there = values.iter().filter(|(_, count)| **count > 0).map(|(value, _)| value.as_slice());
-                match if *is_max { there.next_back() } else { there.next() } {
-                    Some(value) => write_blob(value, out),
-                    None => out.push(0),
-                }
-            }
             (Kind::Edge { .. }, Rich::Value(value)) => out.extend_from_slice(value.as_slice()),
             (Kind::Edge { is_first }, Rich::Sequence(sequence)) => {
                 let value = if *is_first { sequence.first() } else { sequence.last() };

@@ -1,9 +1,13 @@
 //! What is kept of groups: in keyed state each by itself, in an arena side by side.
 
+use flott_core::Result;
+use flott_operators::operator::StateVisitor;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use super::rich::Rich;
+use super::counts::{Names, ValueCounts};
+use super::rich::{Rich, count};
+use crate::row::RowBytes;
 
 /// What is kept of one group. The default is that of a group without rows.
 ///
@@ -25,6 +29,10 @@ pub struct Arena {
     pub rows: Vec<i64>,
     pub(super) words: Vec<u64>,
     pub(super) rich: Vec<Rich>,
+    /// Distinct values and extremes that are entries of their own, by the place of the state without fixed size that they
+    /// are instead. Empty where groups have no names.
+    pub(super) counts: Vec<Option<ValueCounts>>,
+    names: Names,
 }
 
 impl Arena {
@@ -48,6 +56,7 @@ impl Arena {
         self.rows.clear();
         self.words.clear();
         self.rich.clear();
+        self.names.clear();
     }
 
     /// Adds a group with what was kept of it, which is left as if it had no rows. Returns its number.
@@ -58,6 +67,65 @@ impl Arena {
         self.rich.append(&mut kept.rich);
         self.rich.resize(self.rows.len() * self.depth, Rich::Nothing);
         self.rows.len() - 1
+    }
+
+    /// The same of a group with a key, by which its values are known that are entries of their own.
+    pub fn load_named(&mut self, hash: u64, key: &RowBytes, kept: &mut Accumulators) -> usize {
+        if !self.counts.is_empty() {
+            self.names.push(hash, key);
+        }
+        self.load(kept)
+    }
+
+    /// A group with a key goes, and so do its values that are entries of their own.
+    pub fn forget(&mut self, hash: u64, key: &RowBytes) {
+        self.counts.iter_mut().flatten().for_each(|counts| counts.remove(hash, key));
+    }
+
+    /// All groups go.
+    pub fn forget_all(&mut self) -> Result<()> {
+        self.counts.iter_mut().flatten().try_for_each(ValueCounts::clear)
+    }
+
+    /// Shows the values that are entries of their own as keyed state.
+    pub fn states(&mut self, visit: StateVisitor<'_>) -> Result<()> {
+        self.counts.iter_mut().flatten().try_for_each(|counts| counts.states(visit))
+    }
+
+    /// The state has been restored.
+    pub fn restored(&mut self) -> Result<()> {
+        self.counts.iter_mut().flatten().try_for_each(ValueCounts::restored)
+    }
+
+    /// A distinct value of a group comes (1) or goes (-1). Returns whether it is the first or was the last of its kind.
+    #[inline]
+    pub(super) fn step(&mut self, group: usize, at: usize, value: &[u8], by: i64) -> bool {
+        match self.counts.get_mut(at) {
+            Some(Some(counts)) => counts.step(self.names.get(group), value, by),
+            _ => self.rich_mut(group, at).counted().step(value, by),
+        }
+    }
+
+    /// The same of a value that is one of those in order.
+    #[inline]
+    pub(super) fn step_ordered(&mut self, group: usize, at: usize, value: &[u8], by: i64) {
+        match self.counts.get_mut(at) {
+            Some(Some(counts)) => {
+                counts.step(self.names.get(group), value, by);
+            }
+            _ => count(self.rich_mut(group, at).ordered(), RowBytes::new(value), by),
+        }
+    }
+
+    /// The greatest or least of those in order.
+    pub(super) fn extreme(&self, group: usize, at: usize, is_max: bool) -> Option<&[u8]> {
+        if let Some(Some(counts)) = self.counts.get(at) {
+            return counts.extreme(self.names.get(group).1, is_max);
+        }
+        let Rich::Ordered(values) = self.rich_of(group, at) else { return None };
+        // Those that were taken back before they came are not there.
+        let mut there = values.iter().filter(|(_, count)| **count > 0).map(|(value, _)| value.as_slice());
+        if is_max { there.next_back() } else { there.next() }
     }
 
     /// Adds a group without rows. Returns its number.

@@ -69,7 +69,7 @@ fn distinct(
     let mut visible = vec![false; rows.len()];
     let scan = Scan { rows: rows.clone(), mask, changes };
     scan.each(None, |row, group, sign| {
-        visible[row - rows.start] = arena.rich_mut(group, set.rich).counted().step(values.get(row), sign);
+        visible[row - rows.start] = arena.step(group, set.rich, values.get(row), sign);
     });
     Ok(visible)
 }
@@ -208,9 +208,7 @@ impl Aggregate {
                 }
             }),
             (Kind::Ordered { is_max }, values) => {
-                let mut note = |key: &[u8], group: usize, sign: i64| {
-                    count(arena.rich_mut(group, at).ordered(), RowBytes::new(key), sign);
-                };
+                let mut note = |key: &[u8], group: usize, sign: i64| arena.step_ordered(group, at, key, sign);
                 match values {
                     Values::Ints(array) => {
                         scan.values(array, |value, group, sign| note(&int_order(value).to_be_bytes(), group, sign));

@@ -13,39 +13,30 @@ use flott_core::{Error, Result};
 use flott_network::Barrier;
 use flott_operators::operator::{OpenContext, OperatorSnapshot, StateVisitor};
 use flott_state::KeyedTable;
-use serde::{Deserialize, Serialize};
 
-use super::retention::Retention;
+use super::retention::Usage;
 use crate::aggregates::grouping::{Grouping, signs};
 use crate::aggregates::update::Changes;
 use crate::aggregates::{Accumulators, Aggregates, Arena};
 use crate::operator::{Emit, TableOperator};
 use crate::program::OperatorContext;
-use crate::row::{EncodedRows, KeyEncoder, Keys, RowBytes, RowDecoder, RowEncoder, hash_of};
+use crate::row::{EncodedRows, KeyEncoder, Keys, RowBytes, RowDecoder, RowEncoder};
 use crate::spec::GroupAggregateSpec;
 
 /// The name of the operator state that says that the final rows of a batch job have been put out.
 const ENDED: &str = "ended";
-
-/// What is kept of a key.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Group {
-    /// When it was used last, where unused keys go; else 0.
-    used: Timestamp,
-    accumulators: Accumulators,
-}
 
 /// See the module's documentation.
 pub struct GroupAggregate {
     key_columns: Vec<usize>,
     keys: KeyEncoder,
     key_decoder: RowDecoder,
-    table: KeyedTable<RowBytes, (), Group>,
+    table: KeyedTable<RowBytes, (), Accumulators>,
     aggregates: Aggregates,
     results: RowEncoder,
     arena: Arena,
     grouping: Grouping,
-    retention: Retention,
+    usage: Usage,
     output: SchemaRef,
     with_update_before: bool,
     is_batch: bool,
@@ -64,17 +55,18 @@ impl GroupAggregate {
         let types = cx.types(0);
         let key_types: Vec<DataType> = spec.keys.iter().map(|column| types[*column].clone()).collect();
         let results: Vec<DataType> = spec.aggregates.iter().map(|aggregate| aggregate.result.clone()).collect();
+        let ttl_ms = if spec.is_batch { 0 } else { spec.ttl_ms };
         let aggregates = Aggregates::new(&spec.aggregates, &cx.inputs[0], !spec.is_insert_only)?;
         Ok(Self {
             key_columns: spec.keys.clone(),
             keys: KeyEncoder::new(&spec.keys, &types)?,
             key_decoder: RowDecoder::new(&key_types)?,
             table: cx.task.table("groups"),
-            arena: aggregates.arena(),
+            arena: aggregates.named_arena(ttl_ms > 0, cx),
             aggregates,
             results: RowEncoder::new(&results)?,
             grouping: Grouping::default(),
-            retention: Retention::new(if spec.is_batch { 0 } else { spec.ttl_ms }),
+            usage: Usage::new(ttl_ms, cx),
             output: SchemaRef::clone(cx.output),
             with_update_before: spec.with_update_before,
             is_batch: spec.is_batch,
@@ -86,40 +78,25 @@ impl GroupAggregate {
 
     /// Loads the groups of a chunk into the arena.
     fn load(
-        table: &mut KeyedTable<RowBytes, (), Group>,
+        table: &mut KeyedTable<RowBytes, (), Accumulators>,
         keys: &Keys,
         grouping: &Grouping,
         arena: &mut Arena,
         key: &mut RowBytes,
-        retention: &mut Retention,
+        usage: &mut Usage,
     ) {
         arena.clear();
-        let now = retention.now();
         for &first in &grouping.firsts {
             let (hash, bytes) = (keys.hashes[first as usize], keys.rows.get(first as usize));
             key.set(bytes);
-            let mut is_new = false;
-            let group = table.get_or_insert_with(hash, key, (), || {
-                is_new = true;
-                Group::default()
-            });
-            if !is_new && retention.is_over(group.used) {
-                // It counts as gone, also if it has not been taken away yet.
-                group.accumulators = Accumulators::default();
-            }
-            arena.load(&mut group.accumulators);
-            if retention.is_on() {
-                group.used = now;
-                if is_new {
-                    retention.note(now, hash);
-                }
-            }
+            arena.load_named(hash, key, table.get_or_insert_with(hash, key, (), Accumulators::default));
+            usage.touch(hash, key);
         }
     }
 
     /// Puts the groups of a chunk back; those without rows go.
     fn store(
-        table: &mut KeyedTable<RowBytes, (), Group>,
+        table: &mut KeyedTable<RowBytes, (), Accumulators>,
         keys: &Keys,
         grouping: &Grouping,
         arena: &mut Arena,
@@ -130,8 +107,9 @@ impl GroupAggregate {
             key.set(bytes);
             if arena.rows[group] == 0 {
                 table.remove(hash, key, &());
+                arena.forget(hash, key);
             } else if let Some(kept) = table.get_mut(hash, key, &()) {
-                arena.store(group, &mut kept.accumulators);
+                arena.store(group, kept);
             }
         }
     }
@@ -163,7 +141,7 @@ impl GroupAggregate {
                 (false, true) => add(new_row, RowKind::Insert),
                 (true, false) => add(old_row, RowKind::Delete),
                 // With a TTL an unchanged row is put out all the same: whoever comes next must not forget it sooner.
-                (true, true) if self.retention.is_on() || before.get(group) != after.get(group) => {
+                (true, true) if self.usage.is_on() || before.get(group) != after.get(group) => {
                     if self.with_update_before {
                         add(old_row, RowKind::UpdateBefore);
                     }
@@ -193,7 +171,7 @@ impl TableOperator for GroupAggregate {
     fn process(&mut self, chunk: Chunk, out: &mut Emit<'_>) -> Result<()> {
         let keys = self.keys.encode(chunk.batch.columns(), chunk.len(), chunk.hashes.as_deref())?;
         self.grouping.assign(keys);
-        Self::load(&mut self.table, keys, &self.grouping, &mut self.arena, &mut self.key, &mut self.retention);
+        Self::load(&mut self.table, keys, &self.grouping, &mut self.arena, &mut self.key, &mut self.usage);
         let existed: Vec<bool> = self.arena.rows.iter().map(|rows| *rows > 0).collect();
         let old = if self.is_batch { Vec::new() } else { self.aggregates.results(&self.arena)? };
         let bound = self.aggregates.bind(&chunk.batch)?;
@@ -216,25 +194,22 @@ impl TableOperator for GroupAggregate {
     }
 
     fn states(&mut self, visit: StateVisitor<'_>) -> Result<()> {
+        self.usage.states(visit)?;
+        self.arena.states(visit)?;
         visit(&mut self.table)
     }
 
     fn restored(&mut self) -> Result<()> {
-        if self.retention.is_on() {
-            let retention = &mut self.retention;
-            self.table.visit(|key, (), group| {
-                retention.note(group.used, hash_of(key.as_slice()));
-                Ok(())
-            })?;
-        }
-        Ok(())
+        self.arena.restored()?;
+        self.usage.restored()
     }
 
     fn on_time(&mut self, now: Timestamp, _: &mut Emit<'_>) -> Result<Timestamp> {
-        if !self.retention.is_on() {
-            return Ok(Timestamp::MAX);
+        for (hash, key) in self.usage.expire(now) {
+            self.table.remove(hash, &key, &());
+            self.arena.forget(hash, &key);
         }
-        Ok(self.retention.expire(now, &mut self.table, |group| group.used))
+        Ok(self.usage.next())
     }
 
     fn on_end(&mut self, out: &mut Emit<'_>) -> Result<()> {
@@ -246,21 +221,23 @@ impl TableOperator for GroupAggregate {
         let Self { table, arena, key_columns, is_first, .. } = self;
         // Taken out, so that a restore of the last checkpoint does not put anything out again.
         table.take_all(|key, (), mut group| {
-            if group.accumulators.rows > 0 {
-                arena.load(&mut group.accumulators);
+            if group.rows > 0 {
+                arena.load_named(key.hash(), &key, &mut group);
                 keys.push(key);
             }
             Ok(())
         })?;
         if key_columns.is_empty() && keys.is_empty() && *is_first {
             // No rows have a result too.
-            self.arena.add();
-            keys.push(RowBytes::default());
+            let key = RowBytes::default();
+            self.arena.load_named(key.hash(), &key, &mut Accumulators::default());
+            keys.push(key);
         }
         let mut columns = self.key_decoder.decode(keys.iter().map(RowBytes::as_slice))?;
         columns.extend(self.aggregates.results(&self.arena)?);
         let all = Chunk::of_columns(&self.output, columns, keys.len(), vec![RowKind::Insert; keys.len()])?;
         self.arena.clear();
+        self.arena.forget_all()?;
         for start in (0..all.len()).step_by(Chunk::ROWS_MAX) {
             out.emit(all.slice(start, Chunk::ROWS_MAX.min(all.len() - start)))?;
         }

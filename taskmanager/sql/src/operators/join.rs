@@ -3,10 +3,14 @@
 //! Each side keeps its rows by key. A row that comes meets those of the other side, which do not change meanwhile; so the
 //! condition is evaluated once a chunk, over all pairs that have the same key. For outer, semi and anti joins each row
 //! knows its *degree*, how many partners it has: a row without partner is a test for zero.
+//!
+//! With a time to live, each row goes by itself when it has not been written for so long: nobody is told, and those behind
+//! keep what they had of it. So a row may be taken back that is not known any more; its pairs are taken back all the same.
 
 use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::{DataType, SchemaRef};
 use flott_chunk::{Chunk, RowKind, batch_of};
+use flott_core::time::Timestamp;
 use flott_core::{Error, Result};
 use flott_operators::operator::StateVisitor;
 use flott_state::KeyedTable;
@@ -14,8 +18,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::expr::Compiled;
 use crate::operator::{Emit, TableOperator};
+use crate::operators::retention::Retention;
 use crate::program::OperatorContext;
-use crate::row::{EncodedRows, KeyEncoder, Keys, RowBytes, RowDecoder, RowEncoder};
+use crate::row::{EncodedRows, KeyEncoder, Keys, RowBytes, RowDecoder, RowEncoder, hash_of};
 use crate::spec::{JoinInput, JoinKind, JoinSpec};
 
 /// A row of one side, as often as it is there.
@@ -26,6 +31,8 @@ struct Kept {
     count: u32,
     /// How many partners it has, where that matters.
     degree: u32,
+    /// When it was written last.
+    used: Timestamp,
 }
 
 /// The rows of one side.
@@ -41,10 +48,17 @@ struct Side {
     /// Whether at most one row has the same unique key, so that an addition replaces it.
     unique: Option<KeyEncoder>,
     columns: usize,
+    retention: Retention,
 }
 
 impl Side {
-    fn new(name: &str, input: usize, spec: &JoinInput, nulls_equal: &[bool], cx: &OperatorContext<'_>) -> Result<Self> {
+    fn new(
+        name: &str,
+        input: usize,
+        spec: &JoinInput,
+        (nulls_equal, is_batch): (&[bool], bool),
+        cx: &OperatorContext<'_>,
+    ) -> Result<Self> {
         let types: Vec<DataType> = cx.types(input);
         let rejecting = spec.keys.iter().zip(nulls_equal).filter(|(_, equal)| !**equal).map(|(column, _)| *column);
         let unique = spec.unique_key.as_ref().filter(|_| !spec.is_insert_only);
@@ -57,6 +71,43 @@ impl Side {
             null_row: vec![0; types.len()],
             unique: unique.map(|columns| KeyEncoder::new(columns, &types)).transpose()?,
             columns: types.len(),
+            retention: Retention::new(if is_batch { 0 } else { spec.ttl_ms }),
+        })
+    }
+
+    /// Rows go that have not been written for too long. Keys without rows do, too.
+    fn expire(&mut self, now: Timestamp) {
+        for hash in self.retention.advance(now) {
+            let keys: Vec<RowBytes> = self.table.find_by_hash(hash, &()).map(|(key, _)| key.clone()).collect();
+            let mut oldest = None;
+            for key in keys {
+                let is_over = |kept: &Kept| self.retention.is_over(kept.used);
+                let Some(kept) = self.table.get(hash, &key, &()) else { continue };
+                if kept.iter().any(is_over)
+                    && let Some(kept) = self.table.get_mut(hash, &key, &())
+                {
+                    kept.retain(|kept| !is_over(kept));
+                }
+                match self.table.get(hash, &key, &()).and_then(|kept| kept.iter().map(|kept| kept.used).min()) {
+                    Some(used) => oldest = Some(oldest.map_or(used, |oldest: Timestamp| oldest.min(used))),
+                    None => drop(self.table.remove(hash, &key, &())),
+                }
+            }
+            if let Some(oldest) = oldest {
+                self.retention.note(oldest, hash);
+            }
+        }
+    }
+
+    /// The state has been restored.
+    fn restored(&mut self) -> Result<()> {
+        let Self { table, retention, .. } = self;
+        retention.clear();
+        table.visit(|key, (), kept| {
+            // A key without rows is looked at at once, and goes.
+            let oldest = kept.iter().map(|kept| kept.used).min().unwrap_or(0);
+            retention.note(oldest, hash_of(key.as_slice()));
+            Ok(())
         })
     }
 }
@@ -132,9 +183,6 @@ impl Join {
     /// # Errors
     /// A column has a type that cannot be kept.
     pub fn new(spec: &JoinSpec, cx: &OperatorContext<'_>) -> Result<Self> {
-        if spec.left.ttl_ms > 0 || spec.right.ttl_ms > 0 {
-            return Err(Error::input("joins cannot be executed with table.exec.state.ttl yet: leave it out"));
-        }
         let joined = cx.joined();
         let [left, right] = cx.inputs else { return Err(Error::system("a join has two inputs")) };
         let inputs = [SchemaRef::clone(left), SchemaRef::clone(right)];
@@ -142,8 +190,8 @@ impl Join {
         Ok(Self {
             kind: spec.kind,
             sides: [
-                Side::new("left", 0, &spec.left, &spec.nulls_equal, cx)?,
-                Side::new("right", 1, &spec.right, &spec.nulls_equal, cx)?,
+                Side::new("left", 0, &spec.left, (&spec.nulls_equal, spec.is_batch), cx)?,
+                Side::new("right", 1, &spec.right, (&spec.nulls_equal, spec.is_batch), cx)?,
             ],
             condition,
             inputs,
@@ -187,12 +235,17 @@ impl Join {
             let (hash, bytes) = (keys.hashes[row], rows.get(row));
             let is_addition = chunk.kind(row).is_addition();
             // The row that goes. An update may be told of without it, where a unique key says which it is; joins that have
-            // a condition are told of it. What is not there cannot be taken back: it was never seen.
-            if (!is_addition || self.sides[side].unique.is_some())
-                && let Some(known) = self.known(side, hash, bytes)?
-            {
-                let matches = if is_addition { &[] } else { matches.of(row) };
-                self.change(side, hash, &known, false, joins, matches);
+            // a condition are told of it.
+            if !is_addition || self.sides[side].unique.is_some() {
+                let known = match self.known(side, hash, bytes)? {
+                    // What is not there cannot be taken back: it was never seen, unless rows go by themselves.
+                    None if !is_addition && self.sides[side].retention.is_on() => Some(bytes.to_vec()),
+                    known => known,
+                };
+                if let Some(known) = known {
+                    let matches = if is_addition { &[] } else { matches.of(row) };
+                    self.change(side, hash, &known, false, joins, matches);
+                }
             }
             if is_addition {
                 self.change(side, hash, bytes, true, joins, matches.of(row));
@@ -269,19 +322,21 @@ impl Join {
         let (other, null_row) =
             if side == 0 { (right_side, &left_side.null_row) } else { (left_side, &right_side.null_row) };
         // Only who counts its partners is changed.
+        let now = other.retention.now();
         let others = match other_counts {
             true => other.table.get_mut(hash, &self.key, &()),
             false => None,
         };
         let mut partners = 0;
-        let mut meet = |row_of_other: &[u8], count: u32, degree: Option<&mut u32>| {
+        let mut meet = |row_of_other: &[u8], count: u32, kept: Option<(&mut u32, &mut Timestamp)>| {
             if has_condition && !matches.next().copied().unwrap_or(false) {
                 return;
             }
             partners += count;
-            let before = degree.as_ref().map(|degree| **degree);
-            if let Some(degree) = degree {
+            let before = kept.as_ref().map(|(degree, _)| **degree);
+            if let Some((degree, used)) = kept {
                 *degree = if is_addition { *degree + 1 } else { degree.saturating_sub(1) };
+                *used = now;
             }
             // The other row gets its first partner, or loses its last.
             let turns = before == Some(if is_addition { 0 } else { 1 });
@@ -307,9 +362,9 @@ impl Join {
             }
         };
         match others {
-            Some(others) => {
-                others.iter_mut().for_each(|other| meet(other.row.as_slice(), other.count, Some(&mut other.degree)))
-            }
+            Some(others) => others.iter_mut().for_each(|other| {
+                meet(other.row.as_slice(), other.count, Some((&mut other.degree, &mut other.used)));
+            }),
             None if other_counts => {}
             None => {
                 let others = other.table.get(hash, &self.key, &());
@@ -337,24 +392,33 @@ impl Join {
 
     /// Keeps a row, or forgets one that is [known](Self::known).
     fn keep(&mut self, side: usize, hash: u64, row: &[u8], is_addition: bool, partners: u32) {
-        let table = &mut self.sides[side].table;
+        let Side { table, retention, .. } = &mut self.sides[side];
         let is_same = |kept: &Kept| kept.row.as_slice() == row;
+        let used = retention.now();
         if is_addition {
-            let kept = table.get_or_insert_with(hash, &self.key, (), Vec::new);
+            let mut is_new = false;
+            let kept = table.get_or_insert_with(hash, &self.key, (), || {
+                is_new = true;
+                Vec::new()
+            });
             match kept.iter_mut().find(|kept| is_same(kept)) {
-                Some(same) => same.count += 1,
-                None => kept.push(Kept { row: RowBytes::new(row), count: 1, degree: partners }),
+                Some(same) => (same.count, same.used) = (same.count + 1, used),
+                None => kept.push(Kept { row: RowBytes::new(row), count: 1, degree: partners, used }),
+            }
+            if is_new {
+                retention.note(used, hash);
             }
             return;
         }
         let Some(kept) = table.get_mut(hash, &self.key, &()) else { return };
         if let Some(found) = kept.iter().position(is_same) {
-            kept[found].count -= 1;
+            (kept[found].count, kept[found].used) = (kept[found].count - 1, used);
             if kept[found].count == 0 {
                 kept.remove(found);
             }
         }
-        if kept.is_empty() {
+        // A key with a note stays until that is due, so that it never has two.
+        if kept.is_empty() && !retention.is_on() {
             table.remove(hash, &self.key, &());
         }
     }
@@ -421,7 +485,19 @@ impl TableOperator for Join {
     }
 
     fn states(&mut self, visit: StateVisitor<'_>) -> Result<()> {
-        self.sides.iter_mut().try_for_each(|side| visit(&mut side.table))
+        self.sides.iter_mut().try_for_each(|side| {
+            side.table.set_index_bytes(side.retention.bytes());
+            visit(&mut side.table)
+        })
+    }
+
+    fn restored(&mut self) -> Result<()> {
+        self.sides.iter_mut().try_for_each(Side::restored)
+    }
+
+    fn on_time(&mut self, now: Timestamp, _: &mut Emit<'_>) -> Result<Timestamp> {
+        self.sides.iter_mut().for_each(|side| side.expire(now));
+        Ok(self.sides.iter().map(|side| side.retention.next()).min().unwrap_or(Timestamp::MAX))
     }
 }
 

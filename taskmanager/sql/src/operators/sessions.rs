@@ -2,9 +2,171 @@
 //!
 //! For a chunk it is first found out which sessions its rows make and join, in the order in which they come. What is kept of
 //! sessions is touched afterwards, once each.
+//!
+//! A key's open sessions are one value of state. The times at which they end are noted once each: a session that grows is
+//! looked at too early once, and noted anew.
 
 use flott_core::time::Timestamp;
+use flott_core::{Data, Result};
+use flott_operators::operator::StateVisitor;
+use flott_state::{KeyedTable, TimeIndex, TimeWindow};
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
+
+use crate::aggregates::grouping::Grouping;
+use crate::program::OperatorContext;
+use crate::row::{Keys, RowBytes, hash_of};
+
+/// A session that is open, and what is kept of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Session<T> {
+    /// From its first row to the gap after its last.
+    pub window: TimeWindow,
+    /// What is kept.
+    pub content: T,
+}
+
+/// The open sessions of all keys.
+pub struct OpenSessions<T> {
+    table: KeyedTable<RowBytes, (), Vec<Session<T>>>,
+    /// When a session of a key may end; whether one does, its sessions tell.
+    due: TimeIndex,
+    /// The keys of the chunk at hand.
+    grouping: Grouping,
+    /// Their sessions.
+    sessions: Sessions,
+    key: RowBytes,
+}
+
+impl<T: Data> OpenSessions<T> {
+    /// None yet, that end so long after their last row.
+    pub fn new(gap_ms: i64, cx: &OperatorContext<'_>) -> Self {
+        Self {
+            table: cx.task.table("sessions"),
+            due: TimeIndex::default(),
+            grouping: Grouping::default(),
+            sessions: Sessions::new(gap_ms.max(1)),
+            key: RowBytes::default(),
+        }
+    }
+
+    /// Takes the sessions of a chunk's keys out, in their order. They are to be [put back](Self::store).
+    pub fn load(&mut self, keys: &Keys) -> Vec<Vec<Session<T>>> {
+        self.grouping.assign(keys);
+        self.sessions.clear();
+        let mut kept = Vec::with_capacity(self.grouping.len());
+        for &first in &self.grouping.firsts {
+            self.key.set(keys.rows.get(first as usize));
+            let hash = keys.hashes[first as usize];
+            let sessions = std::mem::take(self.table.get_or_insert_with(hash, &self.key, (), Vec::new));
+            self.sessions.add_key(sessions.iter().map(|session| (session.window.start, session.window.end)));
+            kept.push(sessions);
+        }
+        kept
+    }
+
+    /// A row of the chunk comes. Returns the number of its session, or none if it is late.
+    pub fn add(&mut self, row: usize, time: Timestamp, now: Timestamp) -> Option<u32> {
+        self.sessions.add(self.grouping.groups[row] as usize, time, now)
+    }
+
+    /// Whether a session of the key of a row has a time.
+    pub fn has(&self, row: usize, time: Timestamp) -> bool {
+        let opens = &self.sessions.keys[self.grouping.groups[row] as usize];
+        opens.iter().any(|open| open.start <= time && time < open.end)
+    }
+
+    /// The sessions of the chunk's keys, as its rows have made them.
+    pub fn of_chunk(&self) -> &Sessions {
+        &self.sessions
+    }
+
+    /// Puts sessions of the chunk's keys back with what `content` says is kept of each, by the number of the key. Without that
+    /// there is no session any more.
+    pub fn store(&mut self, keys: &Keys, mut content: impl FnMut(usize, &Open) -> Option<T>) {
+        for (number, opens) in self.sessions.keys.iter().enumerate() {
+            let first = self.grouping.firsts[number] as usize;
+            let hash = keys.hashes[first];
+            self.key.set(keys.rows.get(first));
+            let mut sessions: Vec<Session<T>> = Vec::with_capacity(opens.len());
+            for open in opens {
+                let Some(content) = content(number, open) else { continue };
+                let window = TimeWindow { start: open.start, end: open.end };
+                if open.kept.is_empty() {
+                    self.due.insert(window.max_timestamp(), hash);
+                }
+                sessions.push(Session { window, content });
+            }
+            if sessions.is_empty() {
+                self.table.remove(hash, &self.key, &());
+            } else if let Some(state) = self.table.get_mut(hash, &self.key, &()) {
+                *state = sessions;
+            }
+        }
+    }
+
+    /// Gives the sessions that are over by `now` to `take`, earliest first.
+    pub fn end(&mut self, now: Timestamp, mut take: impl FnMut(&RowBytes, Session<T>) -> Result<()>) -> Result<()> {
+        while let Some((time, mut hashes)) = self.due.pop_until(now) {
+            hashes.sort_unstable();
+            hashes.dedup();
+            for hash in hashes {
+                let keys: Vec<RowBytes> = self.table.find_by_hash(hash, &()).map(|(key, _)| key.clone()).collect();
+                keys.iter().try_for_each(|key| self.end_of_key(hash, key, time, &mut take))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the sessions of a key out that end at a time, and notes when the next one does.
+    fn end_of_key(
+        &mut self,
+        hash: u64,
+        key: &RowBytes,
+        time: Timestamp,
+        take: &mut impl FnMut(&RowBytes, Session<T>) -> Result<()>,
+    ) -> Result<()> {
+        let is_over = |session: &Session<T>| session.window.max_timestamp() <= time;
+        if self.table.get(hash, key, &()).is_some_and(|sessions| sessions.iter().any(is_over))
+            && let Some(sessions) = self.table.get_mut(hash, key, &())
+        {
+            for session in std::mem::take(sessions) {
+                if is_over(&session) {
+                    take(key, session)?;
+                } else {
+                    sessions.push(session);
+                }
+            }
+        }
+        match self.table.get(hash, key, &()).and_then(|sessions| sessions.first()) {
+            Some(next) => self.due.insert(next.window.max_timestamp(), hash),
+            None => drop(self.table.remove(hash, key, &())),
+        }
+        Ok(())
+    }
+
+    /// When the first session may end.
+    pub fn next_end(&self) -> Option<Timestamp> {
+        self.due.next().map(|time| time.saturating_add(1))
+    }
+
+    /// Shows them as keyed state.
+    pub fn states(&mut self, visit: StateVisitor<'_>) -> Result<()> {
+        self.table.set_index_bytes(self.due.bytes());
+        visit(&mut self.table)
+    }
+
+    /// The state has been restored.
+    pub fn restored(&mut self) -> Result<()> {
+        let Self { table, due, .. } = self;
+        due.clear();
+        table.visit(|key, (), sessions| {
+            let hash = hash_of(key.as_slice());
+            sessions.iter().for_each(|session| due.insert(session.window.max_timestamp(), hash));
+            Ok(())
+        })
+    }
+}
 
 /// A session of a key, as a chunk makes it.
 #[derive(Clone, Debug)]

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::changes::Changes;
 use crate::operator::{Emit, TableOperator};
-use crate::operators::usage::Usage;
+use crate::operators::retention::Usage;
 use crate::program::OperatorContext;
 use crate::row::{EncodedRows, KeyEncoder, RowBytes, RowDecoder, RowEncoder};
 use crate::spec::{ConflictStrategy, SinkMaterializeSpec};

@@ -6,6 +6,8 @@
 //!
 //! As in Flink, rows that are late still meet the versions that are left, and a version that begins when another one does
 //! replaces it. By the wall clock there is one version a key, and nobody waits.
+//!
+//! With a time to live, a key goes whose rows have not come for so long on either side, unless left rows wait.
 
 use arrow::array::{Array, ArrayRef, BooleanArray, UInt32Array};
 use arrow::compute::take;
@@ -20,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::expr::Compiled;
 use crate::operator::{Emit, TableOperator};
+use crate::operators::retention::Usage;
 use crate::program::OperatorContext;
 use crate::row::{EncodedRows, KeyEncoder, RowBytes, RowDecoder, RowEncoder, hash_of};
 use crate::spec::{TemporalJoinSpec, TimeSpec};
@@ -158,6 +161,7 @@ pub struct TemporalJoin {
     table: KeyedTable<RowBytes, (), Key>,
     /// The hashes of keys by their timers. A timer that was replaced by an earlier one stays until it is due.
     timers: TimeIndex,
+    usage: Usage,
     found: Found,
     encoded: EncodedRows,
     key: RowBytes,
@@ -185,6 +189,7 @@ impl TemporalJoin {
             clock: EventClock::default(),
             table: cx.task.table("versions"),
             timers: TimeIndex::default(),
+            usage: Usage::new(spec.ttl_ms, cx),
             found: Found::default(),
             encoded: EncodedRows::default(),
             key: RowBytes::default(),
@@ -201,6 +206,9 @@ impl TemporalJoin {
             self.key.set(keys.rows.get(row));
             let Some(times) = &times else {
                 let version = self.table.get(hash, &self.key, &()).and_then(|key| key.at(0));
+                if version.is_some() {
+                    self.usage.touch(hash, &self.key);
+                }
                 self.found.add(self.encoded.get(row), version, &self.null_row, kind);
                 continue;
             };
@@ -211,6 +219,7 @@ impl TemporalJoin {
                 key.timer = time;
                 self.timers.insert(time, hash);
             }
+            self.usage.touch(hash, &self.key);
         }
         self.flush(out)
     }
@@ -230,6 +239,7 @@ impl TemporalJoin {
             let keys = self.sides[1].keys.last();
             let hash = keys.hashes[row];
             self.key.set(keys.rows.get(row));
+            self.usage.touch(hash, &self.key);
             let version = kind.is_addition().then(|| RowBytes::new(self.encoded.get(row)));
             match &times {
                 Some(times) => {
@@ -334,11 +344,23 @@ impl TableOperator for TemporalJoin {
     }
 
     fn states(&mut self, visit: StateVisitor<'_>) -> Result<()> {
+        self.usage.states(visit)?;
         self.table.set_index_bytes(self.timers.bytes());
         visit(&mut self.table)
     }
 
+    fn on_time(&mut self, now: Timestamp, _: &mut Emit<'_>) -> Result<Timestamp> {
+        for (hash, name) in self.usage.expire(now) {
+            match self.table.get(hash, &name, &()) {
+                Some(key) if !key.waiting.is_empty() => self.usage.touch(hash, &name),
+                _ => drop(self.table.remove(hash, &name, &())),
+            }
+        }
+        Ok(self.usage.next())
+    }
+
     fn restored(&mut self) -> Result<()> {
+        self.usage.restored()?;
         let Self { table, timers, .. } = self;
         table.visit(|name, (), key| {
             if key.timer != NEVER {

@@ -1,6 +1,8 @@
-//! `TemporalSort`: rows in the order of event time.
+//! `TemporalSort`: rows in the order of time.
 //!
-//! A row waits until the watermark has reached its time. It is late if a row of its time or a later one has been put out
+//! By processing time they come in order, but for those of the same millisecond: these wait until it is over.
+//!
+//! By event time a row waits until the watermark has reached its time. It is late if a row of its time or a later one has been put out
 //! already; as in Flink, being behind the watermark alone does not make it late. One subtask sorts.
 
 use std::collections::BTreeSet;
@@ -8,7 +10,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 use flott_checkpoint::Redistribution;
-use flott_core::time::{Timestamp, WATERMARK_MIN};
+use flott_core::time::{Timestamp, WATERMARK_MAX, WATERMARK_MIN};
 use flott_core::{Error, Result};
 use flott_network::Barrier;
 use flott_operators::operator::{OpenContext, OperatorSnapshot, StateVisitor};
@@ -39,8 +41,8 @@ struct Waiting {
 
 /// See the module's documentation.
 pub struct TemporalSort {
-    time: usize,
-    name: String,
+    /// The column with event time, and its name; none by the time of the machine.
+    time: Option<(usize, String)>,
     order: SortKeyEncoder,
     encoder: RowEncoder,
     table: KeyedTable<RowBytes, (), Waiting>,
@@ -48,6 +50,8 @@ pub struct TemporalSort {
     index: BTreeSet<(Timestamp, RowBytes)>,
     /// The latest time that was put out.
     sorted: Timestamp,
+    /// The time of the machine.
+    now: Timestamp,
     counters: Arc<TaskCounters>,
     changes: Changes,
     output: SchemaRef,
@@ -57,20 +61,24 @@ pub struct TemporalSort {
 }
 
 impl TemporalSort {
-    /// The first column of `order` is event time.
-    pub fn new(order: &[SortColumn], cx: &OperatorContext<'_>) -> Result<Self> {
+    /// The first column of `order` is event time, unless time is the machine's.
+    pub fn new(order: &[SortColumn], is_processing: bool, cx: &OperatorContext<'_>) -> Result<Self> {
         let types = cx.types(0);
-        let Some(first) = order.first().filter(|first| !first.is_descending) else {
-            return Err(Error::system("a sort by time was planned that does not begin with time, ascending"));
+        let time = match order.first() {
+            _ if is_processing => None,
+            Some(first) if !first.is_descending => {
+                Some((first.column, cx.inputs[0].field(first.column).name().clone()))
+            }
+            _ => return Err(Error::system("a sort by time was planned that does not begin with time, ascending")),
         };
         Ok(Self {
-            time: first.column,
-            name: cx.inputs[0].field(first.column).name().clone(),
+            time,
             order: SortKeyEncoder::new(order, &types)?,
             encoder: RowEncoder::new(&types)?,
             table: cx.task.table("waiting"),
             index: BTreeSet::new(),
             sorted: WATERMARK_MIN,
+            now: 0,
             counters: Arc::clone(&cx.task.counters),
             changes: Changes::new(RowDecoder::new(&types)?),
             output: SchemaRef::clone(cx.output),
@@ -78,6 +86,21 @@ impl TemporalSort {
             rows: EncodedRows::default(),
             key: RowBytes::default(),
         })
+    }
+
+    /// Puts out the rows up to a time.
+    fn put_out(&mut self, until: Timestamp, out: &mut Emit<'_>) -> Result<()> {
+        while self.index.first().is_some_and(|(time, _)| *time <= until) {
+            let Some((time, sort)) = self.index.pop_first() else { break };
+            self.sorted = time;
+            if let Some(waiting) = self.table.remove(sort.hash(), &sort, &()) {
+                waiting.rows.iter().for_each(|row| self.changes.add_kept(row.as_slice(), RowKind::Insert));
+            }
+            if self.changes.len() >= Chunk::ROWS_MAX {
+                self.changes.emit(None, &self.output, out)?;
+            }
+        }
+        self.changes.emit(None, &self.output, out)
     }
 }
 
@@ -87,12 +110,15 @@ impl TableOperator for TemporalSort {
             return Err(Error::system("a sort by time was planned over rows that change"));
         }
         let (columns, rows) = (chunk.batch.columns(), chunk.len());
-        let times = event_times(chunk.column(self.time), &self.name)?;
+        let times = match &self.time {
+            Some((column, name)) => event_times(chunk.column(*column), name)?.values().to_vec(),
+            None => vec![self.now; rows],
+        };
         self.order.encode(columns, rows, &mut self.sorts)?;
         self.encoder.encode(columns, rows, &mut self.rows)?;
         let mut late = 0;
-        for (row, &time) in times.values().iter().enumerate() {
-            if time <= self.sorted {
+        for (row, &time) in times.iter().enumerate() {
+            if self.time.is_some() && time <= self.sorted {
                 late += 1;
                 continue;
             }
@@ -133,17 +159,19 @@ impl TableOperator for TemporalSort {
     }
 
     fn on_watermark(&mut self, watermark: Timestamp, out: &mut Emit<'_>) -> Result<()> {
-        while self.index.first().is_some_and(|(time, _)| *time <= watermark) {
-            let Some((time, sort)) = self.index.pop_first() else { break };
-            self.sorted = time;
-            if let Some(waiting) = self.table.remove(sort.hash(), &sort, &()) {
-                waiting.rows.iter().for_each(|row| self.changes.add_kept(row.as_slice(), RowKind::Insert));
-            }
-            if self.changes.len() >= Chunk::ROWS_MAX {
-                self.changes.emit(None, &self.output, out)?;
-            }
+        match self.time.is_some() || watermark == WATERMARK_MAX {
+            true => self.put_out(watermark, out),
+            false => Ok(()),
         }
-        self.changes.emit(None, &self.output, out)
+    }
+
+    fn on_time(&mut self, now: Timestamp, out: &mut Emit<'_>) -> Result<Timestamp> {
+        if self.time.is_some() {
+            return Ok(Timestamp::MAX);
+        }
+        self.now = now;
+        self.put_out(now - 1, out)?;
+        Ok(self.index.first().map_or(Timestamp::MAX, |(time, _)| time + 1))
     }
 
     fn snapshot(&mut self, _: &Barrier, snapshot: &mut OperatorSnapshot<'_>) -> Result<()> {
@@ -163,7 +191,7 @@ mod tests {
             SortColumn { column: 0, is_descending: false, nulls_first: true },
             SortColumn { column: 1, is_descending: true, nulls_first: false },
         ];
-        let spec = OperatorSpec::TemporalSort { order };
+        let spec = OperatorSpec::TemporalSort { order, is_processing: false };
         let mut bed = Bed::new(spec, std::slice::from_ref(&schema), &schema);
         let mut watermark = i64::MIN;
         for (second, v) in rows {
@@ -214,5 +242,24 @@ mod tests {
             assert_eq!(values, ["4", "3", "2", "1", "6", "7", "5", "10", "9"]);
             assert_eq!(late, 1, "row 8");
         }
+    }
+    #[test]
+    fn rows_of_a_millisecond_of_the_machine_are_sorted_when_it_is_over() {
+        let schema = columns(&[("v", int()), ("n", int())]);
+        let order = vec![SortColumn { column: 0, is_descending: false, nulls_first: true }];
+        let spec = OperatorSpec::TemporalSort { order, is_processing: true };
+        let mut bed = Bed::new(spec, std::slice::from_ref(&schema), &schema);
+        bed.time(10);
+        bed.insert(0, &[row![3_i64, 1_i64], row![1_i64, 2_i64]]);
+        bed.insert(0, &[row![2_i64, 3_i64], row![1_i64, 4_i64]]);
+        assert!(bed.take_rows().is_empty());
+        bed.restart(1);
+        bed.time(11);
+        assert_eq!(bed.take_rows(), ["+I\t1\t2", "+I\t1\t4", "+I\t2\t3", "+I\t3\t1"]);
+        bed.insert(0, &[row![0_i64, 5_i64]]);
+        bed.watermark(20);
+        assert!(bed.take_rows().is_empty(), "event time says nothing");
+        bed.watermark(i64::MAX);
+        assert_eq!(bed.take_rows(), ["+I\t0\t5"]);
     }
 }

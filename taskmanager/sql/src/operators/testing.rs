@@ -1,4 +1,5 @@
-//! A bed for operators in tests: rows in, what comes out as lines, checkpoints and restarts in between.
+//! A bed for operators in tests: as many subtasks as wanted, that rows are dealt out to by key; what comes out as lines;
+//! checkpoints, and restarts at another parallelism in between.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -17,12 +18,12 @@ use flott_network::Barrier;
 use flott_operators::push::{Control, Output, Push, SideOutputs};
 use flott_operators::snapshot::{KeyedContents, RestoredState, StateContents, TaskSnapshot};
 use flott_operators::timestamps::SplitSet;
-use flott_operators::{OperatorNode, TaskContext};
+use flott_operators::{Maintenance, OperatorNode, TaskContext};
 use flott_state::{Freeze, SnapshotContent, SnapshotMode};
 use flott_telemetry::TaskCounters;
 
 use crate::expr::Functions;
-use crate::operator::OverChunks;
+use crate::operator::{OverChunks, TableOperator};
 use crate::program::{OperatorContext, types_of};
 use crate::row::KeyEncoder;
 use crate::spec::OperatorSpec;
@@ -118,19 +119,22 @@ impl Push<Chunk> for Recorder {
     }
 }
 
-type Node = OperatorNode<OverChunks<Box<dyn crate::TableOperator>>, Chunk>;
+type Node = OperatorNode<OverChunks<Box<dyn TableOperator>>, Chunk>;
+
+/// Makes the operator of a subtask.
+type Make = Box<dyn Fn(&TaskContext) -> Result<Box<dyn TableOperator>>>;
 
 /// The subtasks of an operator. Each input is dealt out by its key.
 pub(crate) struct Bed {
-    spec: OperatorSpec,
+    make: Make,
     keys: Vec<Vec<usize>>,
     inputs: Vec<SchemaRef>,
-    output: SchemaRef,
     runtime: tokio::runtime::Runtime,
     nodes: Vec<Node>,
     log: Arc<Mutex<Vec<String>>>,
     splits: Arc<SplitSet>,
     counters: Arc<TaskCounters>,
+    checkpoint: u64,
 }
 
 impl Bed {
@@ -141,16 +145,31 @@ impl Bed {
 
     /// One subtask to begin with; for each input the columns of its key.
     pub(crate) fn keyed(spec: OperatorSpec, keys: &[Vec<usize>], inputs: &[SchemaRef], output: &SchemaRef) -> Self {
+        let (schemas, output) = (inputs.to_vec(), Arc::clone(output));
+        let make = move |task: &TaskContext| {
+            let functions = Functions::new([]);
+            let cx = OperatorContext { task, functions: &functions, inputs: &schemas, output: &output };
+            super::make(&spec, &cx)
+        };
+        Self::of(make, keys, inputs)
+    }
+
+    /// The same of an operator that `make` makes.
+    pub(crate) fn of(
+        make: impl Fn(&TaskContext) -> Result<Box<dyn TableOperator>> + 'static,
+        keys: &[Vec<usize>],
+        inputs: &[SchemaRef],
+    ) -> Self {
         let mut bed = Self {
-            spec,
+            make: Box::new(make),
             keys: keys.to_vec(),
             inputs: inputs.to_vec(),
-            output: Arc::clone(output),
             runtime: tokio::runtime::Builder::new_current_thread().build().unwrap(),
             nodes: Vec::new(),
             log: Arc::default(),
             splits: Arc::default(),
             counters: Arc::default(),
+            checkpoint: 0,
         };
         bed.nodes = vec![bed.node(0, 1).unwrap()];
         bed.nodes[0].control(&mut Control::Open(&mut RestoredState::default())).unwrap();
@@ -173,9 +192,7 @@ impl Bed {
             splits: Arc::clone(&self.splits),
             state: Default::default(),
         };
-        let functions = Functions::new([]);
-        let cx = OperatorContext { task: &task, functions: &functions, inputs: &self.inputs, output: &self.output };
-        let operator = OverChunks::new(super::make(&self.spec, &cx)?);
+        let operator = OverChunks::new((self.make)(&task)?);
         let targets = vec![Box::new(Recorder(Arc::clone(&self.log))) as Box<dyn Push<Chunk>>];
         Ok(OperatorNode::new(OPERATOR, "tested", operator, Output::new(targets, SideOutputs::default())))
     }
@@ -184,6 +201,12 @@ impl Bed {
     pub(crate) fn try_change(&mut self, input: usize, split: u32, changes: &[(RowKind, Vec<Value>)]) -> Result<()> {
         let mut chunk = chunk(&self.inputs[input], changes);
         chunk.input = input as u8;
+        self.deal(chunk, split)
+    }
+
+    /// Deals out the rows of a chunk, whose `input` says where it comes in.
+    fn deal(&mut self, mut chunk: Chunk, split: u32) -> Result<()> {
+        let input = usize::from(chunk.input);
         let parallelism = self.nodes.len() as u32;
         let mut targets: Vec<Vec<u32>> = vec![Vec::new(); self.nodes.len()];
         match self.keys.get(input) {
@@ -203,8 +226,14 @@ impl Bed {
                 let rows = vec![chunk.take(&rows).unwrap()];
                 node.push(&mut Batch { rows, split, ..Batch::default() })?;
             }
+            Push::<Chunk>::control(node, &mut Control::Maintain(&mut Maintenance::default()))?;
         }
         Ok(())
+    }
+
+    /// Rows as they are in a chunk, whose `input` says where they come in.
+    pub(crate) fn push(&mut self, chunk: &Chunk) {
+        self.deal(chunk.clone(), 0).unwrap();
     }
 
     pub(crate) fn change(&mut self, input: usize, changes: &[(RowKind, Vec<Value>)]) {
@@ -253,13 +282,13 @@ impl Bed {
         let mut contents = Vec::new();
         let mut elements: BTreeMap<String, OperatorState> = BTreeMap::new();
         for node in &mut self.nodes {
-            let freeze = Freeze { checkpoint: 1, mode: SnapshotMode::Full, is_rewindable: false };
+            let freeze = Freeze { checkpoint: 1, mode: SnapshotMode::Full, is_rewindable: true };
             let mut snapshot = TaskSnapshot::new(freeze);
             let barrier = Barrier { checkpoint: 1, triggered_ms: 0, kind: CheckpointKind::Checkpoint };
             node.control(&mut Control::Barrier(&barrier, &mut snapshot)).unwrap();
             while snapshot.is_pending {
                 snapshot.is_pending = false;
-                snapshot.entries_max = 1000;
+                snapshot.entries_max = 3;
                 node.control(&mut Control::Drain(&mut snapshot)).unwrap();
             }
             let (content, _) = snapshot.writer.finish().unwrap();
@@ -284,6 +313,47 @@ impl Bed {
             restored.place = (index as u32, parallelism);
             node.control(&mut Control::Open(&mut restored)).unwrap();
         }
+    }
+
+    /// How many bytes a checkpoint has that only says what changed since the last one. The first one has everything.
+    pub(crate) fn changed_bytes(&mut self) -> usize {
+        let mut bytes = 0;
+        for node in &mut self.nodes {
+            self.checkpoint += 1;
+            let (checkpoint, mode) = (self.checkpoint, SnapshotMode::Incremental);
+            let mut snapshot = TaskSnapshot::new(Freeze { checkpoint, mode, is_rewindable: true });
+            let barrier = Barrier { checkpoint, triggered_ms: 0, kind: CheckpointKind::Checkpoint };
+            Push::<Chunk>::control(node, &mut Control::Barrier(&barrier, &mut snapshot)).unwrap();
+            while std::mem::take(&mut snapshot.is_pending) {
+                snapshot.entries_max = 1000;
+                Push::<Chunk>::control(node, &mut Control::Drain(&mut snapshot)).unwrap();
+            }
+            let (content, _) = snapshot.writer.finish().unwrap();
+            let SnapshotContent::Memory(content) = content else { panic!("no place to overflow to") };
+            bytes += content.len();
+        }
+        bytes
+    }
+
+    /// How many entries each keyed state has, in all subtasks together.
+    pub(crate) fn entries(&mut self) -> BTreeMap<String, u64> {
+        let mut entries = BTreeMap::new();
+        for node in &mut self.nodes {
+            let mut done = Maintenance::default();
+            Push::<Chunk>::control(node, &mut Control::Maintain(&mut done)).unwrap();
+            for state in done.states {
+                *entries.entry(state.name).or_default() += state.entries;
+            }
+        }
+        entries
+    }
+
+    /// Ends the input; what came out since the last look, without watermarks.
+    pub(crate) fn finish(mut self) -> Vec<String> {
+        self.end();
+        let mut log = self.take();
+        log.retain(|line| !line.starts_with("watermark"));
+        log
     }
 
     /// What came out since the last look.

@@ -1,6 +1,7 @@
 //! `Correlate` with UNNEST: each row once for each element of a collection.
 //!
-//! Elements are taken where they are: positions are collected first, then every column is gathered once.
+//! Elements are taken where they are: positions are collected first, then every column is gathered once. The collection
+//! itself is gathered only if it is wanted beside its elements: that is a copy of all of them for each.
 
 use std::sync::Arc;
 
@@ -13,9 +14,13 @@ use flott_core::{Error, Result};
 use crate::operator::{Emit, TableOperator};
 use crate::program::OperatorContext;
 
+/// A chunk is put out when so many elements are in the collections beside its own.
+const COPIED_MAX: usize = 1 << 20;
+
 /// See the module's documentation.
 pub struct Unnest {
     column: usize,
+    passes_collection: bool,
     is_outer: bool,
     elements: Elements,
     /// The type of the ordinal, if it is wanted.
@@ -43,9 +48,14 @@ impl Unnest {
     ///
     /// # Errors
     /// The column has no collection, or the output's columns do not fit its elements.
-    pub fn new(column: usize, is_outer: bool, with_ordinality: bool, cx: &OperatorContext<'_>) -> Result<Self> {
+    pub fn new(
+        (column, passes_collection): (usize, bool),
+        is_outer: bool,
+        with_ordinality: bool,
+        cx: &OperatorContext<'_>,
+    ) -> Result<Self> {
         let collection = cx.inputs[0].field(column).data_type();
-        let width = cx.inputs[0].fields().len();
+        let width = cx.inputs[0].fields().len() - usize::from(!passes_collection);
         let mut types: Vec<&DataType> = cx.output.fields().iter().skip(width).map(|field| field.data_type()).collect();
         let ordinal = if with_ordinality { types.pop().cloned() } else { None };
         let is_rows_of = |element: &DataType| match element {
@@ -72,7 +82,7 @@ impl Unnest {
         if !matches!(ordinal, None | Some(DataType::Int32 | DataType::Int64)) {
             return Err(Error::system(format!("the ordinality of UNNEST is planned with the type {ordinal:?}")));
         }
-        Ok(Self { column, is_outer, elements, ordinal, output: SchemaRef::clone(cx.output) })
+        Ok(Self { column, passes_collection, is_outer, elements, ordinal, output: SchemaRef::clone(cx.output) })
     }
 
     /// The columns that the elements of all rows are in, one after the other.
@@ -109,6 +119,7 @@ impl Unnest {
             None => {}
         }
         found.parents.clear();
+        found.copied = 0;
         out.emit(rows.with_batch(batch_of(&self.output, columns, rows.len())?))
     }
 }
@@ -121,6 +132,8 @@ struct Found {
     /// Which element it has.
     elements: Vec<Option<u32>>,
     ordinals: Vec<Option<i32>>,
+    /// How many elements are copied with the collections beside them.
+    copied: usize,
 }
 
 impl Found {
@@ -148,6 +161,15 @@ impl TableOperator for Unnest {
             Elements::Rows => collection.as_list::<i32>().values().nulls(),
             _ => None,
         };
+        // What is put out beside the elements.
+        let passed = match self.passes_collection {
+            true => chunk.clone(),
+            false => {
+                let rest: Vec<usize> = (0..chunk.batch.num_columns()).filter(|column| *column != self.column).collect();
+                let rest = chunk.batch.project(&rest);
+                chunk.with_batch(rest.map_err(|error| Error::system(format!("UNNEST: {error}")))?)
+            }
+        };
         let mut found = Found::default();
         for parent in 0..chunk.len() {
             let (start, end) = match collection.is_null(parent) {
@@ -165,8 +187,9 @@ impl TableOperator for Unnest {
                 for _ in 0..counts.map_or(1, |counts| counts.value(element)) {
                     ordinal += 1;
                     found.add(parent, Some(element), Some(ordinal));
-                    if found.parents.len() >= Chunk::ROWS_MAX {
-                        self.send(&chunk, &values, &mut found, out)?;
+                    found.copied += if self.passes_collection { end - start } else { 0 };
+                    if found.parents.len() >= Chunk::ROWS_MAX || found.copied >= COPIED_MAX {
+                        self.send(&passed, &values, &mut found, out)?;
                         was_sent = true;
                     }
                 }
@@ -175,7 +198,7 @@ impl TableOperator for Unnest {
                 found.add(parent, None, None);
             }
         }
-        self.send(&chunk, &values, &mut found, out)
+        self.send(&passed, &values, &mut found, out)
     }
 }
 

@@ -14,6 +14,7 @@ use flott_core::{Error, Result};
 use flott_state::TimeWindow;
 
 use crate::aggregates::{Aggregates, Arena};
+use crate::local_time::LocalTime;
 use crate::operator::{Emit, TableOperator};
 use crate::program::OperatorContext;
 use crate::row::{RowBytes, RowDecoder};
@@ -33,17 +34,28 @@ pub fn make(spec: &WindowAggregateSpec, cx: &OperatorContext<'_>) -> Result<Box<
     }
 }
 
-/// The time by which windows close: that of rows, or that of the machine.
+/// The time by which windows close: that of rows, or that of the machine. Windows are those of [local time](LocalTime), and so
+/// is all that it says of time.
 #[derive(Debug)]
 pub(super) struct WindowClock {
     is_processing: bool,
+    local: LocalTime,
+    /// What clocks show, by the time of the machine.
+    shown: Option<Timestamp>,
     /// All windows that end by then, inclusive of their last millisecond, are closed.
     pub(super) clock: EventClock,
 }
 
 impl WindowClock {
-    pub(super) fn new(time: &TimeSpec) -> Self {
-        Self { is_processing: *time == TimeSpec::Processing, clock: EventClock::default() }
+    /// For windows of local time in a zone, if there is one.
+    pub(super) fn new(time: &TimeSpec, zone: Option<&str>) -> Result<Self> {
+        let (is_processing, local) = (*time == TimeSpec::Processing, LocalTime::new(zone)?);
+        Ok(Self { is_processing, local, shown: None, clock: EventClock::default() })
+    }
+
+    /// What ties windows to instants.
+    pub(super) fn local(&self) -> LocalTime {
+        self.local
     }
 
     /// The last millisecond of time that is over.
@@ -55,7 +67,7 @@ impl WindowClock {
     pub(super) fn on_watermark(&mut self, watermark: Timestamp) -> bool {
         let counts = !self.is_processing || watermark == WATERMARK_MAX;
         if counts {
-            self.clock.advance(watermark);
+            self.clock.advance(self.local.passed(watermark));
         }
         counts
     }
@@ -63,22 +75,30 @@ impl WindowClock {
     /// Takes the machine's time in.
     pub(super) fn on_time(&mut self, now: Timestamp) -> bool {
         if self.is_processing {
-            self.clock.advance(now.saturating_sub(1));
+            self.clock.advance(self.local.passed(now.saturating_sub(1)));
+            self.shown = Some(self.local.of(now));
         }
         self.is_processing
     }
 
     /// When to be called next, if the first window ends then.
     pub(super) fn wish(&self, end: Option<Timestamp>) -> Timestamp {
-        end.filter(|_| self.is_processing).unwrap_or(Timestamp::MAX)
+        match end.filter(|_| self.is_processing) {
+            Some(end) => self.local.due(end.saturating_sub(1)).saturating_add(1),
+            None => Timestamp::MAX,
+        }
     }
 
     /// The time of each row.
     pub(super) fn times(&self, time: &TimeSpec, chunk: &Chunk) -> Result<Int64Array> {
         match time {
-            TimeSpec::Event(column) => event_times(chunk.column(*column), chunk.batch.schema().field(*column).name()),
+            TimeSpec::Event(column) => {
+                let times = event_times(chunk.column(*column), chunk.batch.schema().field(*column).name())?;
+                Ok(self.local.of_all(times))
+            }
             TimeSpec::Processing => {
-                let now = if self.now() == WATERMARK_MIN { 0 } else { self.now().saturating_add(1) };
+                let first = if self.now() == WATERMARK_MIN { 0 } else { self.now().saturating_add(1) };
+                let now = self.shown.unwrap_or(first);
                 Ok(Int64Array::from(vec![now; chunk.len()]))
             }
             TimeSpec::Window { .. } => Err(Error::system("rows that are in windows have no time of their own")),
@@ -91,6 +111,7 @@ impl WindowClock {
 pub(super) struct WindowOutput {
     decoder: RowDecoder,
     columns: Vec<WindowColumn>,
+    local: LocalTime,
     schema: SchemaRef,
     keys: Vec<RowBytes>,
     windows: Vec<TimeWindow>,
@@ -103,6 +124,7 @@ impl WindowOutput {
         Ok(Self {
             decoder: RowDecoder::new(&keys)?,
             columns: spec.window_columns.clone(),
+            local: LocalTime::new(spec.zone.as_deref())?,
             schema: SchemaRef::clone(cx.output),
             keys: Vec::new(),
             windows: Vec::new(),
@@ -131,7 +153,7 @@ impl WindowOutput {
             let windows: Vec<TimeWindow> = there.iter().map(|group| self.windows[*group]).collect();
             for column in &self.columns {
                 let wanted = self.schema.field(columns.len()).data_type();
-                columns.push(window_column(*column, &windows, wanted)?);
+                columns.push(window_column(*column, &windows, self.local, wanted)?);
             }
             out.emit_large(Chunk::of_columns(&self.schema, columns, there.len(), vec![RowKind::Insert; there.len()])?)?;
         }
@@ -143,11 +165,16 @@ impl WindowOutput {
 }
 
 /// A column that says of windows when they are.
-pub(super) fn window_column(column: WindowColumn, windows: &[TimeWindow], wanted: &DataType) -> Result<ArrayRef> {
+pub(super) fn window_column(
+    column: WindowColumn,
+    windows: &[TimeWindow],
+    local: LocalTime,
+    wanted: &DataType,
+) -> Result<ArrayRef> {
     let times = windows.iter().map(|window| match column {
         WindowColumn::Start => window.start,
         WindowColumn::End => window.end,
-        WindowColumn::Time => window.max_timestamp(),
+        WindowColumn::Time => local.instant(window.max_timestamp()),
     });
     let times: ArrayRef = Arc::new(TimestampMillisecondArray::from_iter_values(times));
     if times.data_type() == wanted {

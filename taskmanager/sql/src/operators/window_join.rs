@@ -17,6 +17,7 @@ use flott_state::{KeyedTable, TimeIndex};
 use flott_telemetry::TaskCounters;
 
 use crate::expr::Compiled;
+use crate::local_time::LocalTime;
 use crate::operator::{Emit, TableOperator};
 use crate::program::OperatorContext;
 use crate::row::{EncodedRows, KeyEncoder, RowBlock, RowBytes, RowDecoder, RowEncoder, hash_of};
@@ -60,7 +61,9 @@ pub struct WindowJoin {
     condition: Option<Compiled>,
     joined: SchemaRef,
     output: SchemaRef,
+    /// How far the local time of windows has come.
     clock: EventClock,
+    local: LocalTime,
     /// The hashes of keys by the last millisecond of windows that they have rows in, on either side.
     due: TimeIndex,
     counters: Arc<TaskCounters>,
@@ -87,6 +90,7 @@ impl WindowJoin {
             joined,
             output: SchemaRef::clone(cx.output),
             clock: EventClock::default(),
+            local: LocalTime::new(spec.zone.as_deref())?,
             due: TimeIndex::default(),
             counters: Arc::clone(&cx.task.counters),
             ends: Vec::new(),
@@ -302,7 +306,7 @@ impl TableOperator for WindowJoin {
     }
 
     fn on_watermark(&mut self, watermark: Timestamp, out: &mut Emit<'_>) -> Result<()> {
-        self.clock.advance(watermark);
+        self.clock.advance(self.local.passed(watermark));
         while let Some((last, hashes)) = self.due.pop_until(self.clock.now) {
             let end = last.saturating_add(1);
             for hash in hashes {

@@ -15,6 +15,7 @@ use flott_telemetry::TaskCounters;
 use super::top_n::bounded::{Ranked, insert, is_beyond};
 use super::top_n::ranks::Ranks;
 use crate::changes::encode_rows;
+use crate::local_time::LocalTime;
 use crate::operator::{Emit, TableOperator};
 use crate::program::OperatorContext;
 use crate::row::{EncodedRows, KeyEncoder, RowBytes, RowEncoder};
@@ -34,7 +35,9 @@ pub struct WindowTopN {
     table: KeyedTable<RowBytes, Timestamp, Vec<Ranked>>,
     /// By the last millisecond of a window, the keys that have it.
     due: TimeIndex,
+    /// How far the local time of windows has come.
     clock: EventClock,
+    local: LocalTime,
     counters: Arc<TaskCounters>,
     ranks: Ranks,
     sorts: EncodedRows,
@@ -55,6 +58,7 @@ impl WindowTopN {
             table: cx.task.table("windows"),
             due: TimeIndex::default(),
             clock: EventClock::default(),
+            local: LocalTime::new(spec.zone.as_deref())?,
             counters: Arc::clone(&cx.task.counters),
             ranks: Ranks::new((spec.from, spec.to), spec.with_rank, false, cx)?,
             sorts: EncodedRows::default(),
@@ -128,9 +132,9 @@ impl TableOperator for WindowTopN {
     }
 
     fn on_watermark(&mut self, watermark: Timestamp, out: &mut Emit<'_>) -> Result<()> {
-        self.clock.advance(watermark);
+        self.clock.advance(self.local.passed(watermark));
         let skipped = self.ranks.skipped();
-        while let Some((last, hashes)) = self.due.pop_until(watermark) {
+        while let Some((last, hashes)) = self.due.pop_until(self.clock.now) {
             for hash in hashes {
                 if let Some((_, list)) = self.table.take_by_hash(hash, &(last + 1)) {
                     self.ranks.insert(list.iter().skip(skipped).map(|ranked| ranked.row.as_slice()));
@@ -158,7 +162,7 @@ mod tests {
 
     fn bed(from: u64, to: u64, with_rank: bool) -> Bed {
         let order = vec![SortColumn { column: 2, is_descending: true, nulls_first: false }];
-        let spec = WindowTopNSpec { window_end: 0, partition: vec![1], order, from, to, with_rank };
+        let spec = WindowTopNSpec { window_end: 0, zone: None, partition: vec![1], order, from, to, with_rank };
         let input = columns(&[("window_end", timestamp()), ("k", int()), ("v", int()), ("n", int())]);
         let mut output: Vec<_> = vec![("window_end", timestamp()), ("k", int()), ("v", int()), ("n", int())];
         output.extend(with_rank.then(|| ("rank", int())));

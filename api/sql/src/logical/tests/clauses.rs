@@ -1,6 +1,7 @@
 //! Each clause of a query, down to operators.
 
 use expect_test::{Expect, expect};
+use flott_sql_runtime::spec::OperatorSpec;
 
 use super::world::planned;
 
@@ -448,4 +449,47 @@ fn hints() {
         3 Sink(table=[SELECT], fields=[price]) [NONE] <- 2 forward
     "#]],
     );
+}
+
+#[test]
+fn state_that_goes() {
+    let ttls = |sql: &str| -> Vec<String> {
+        let plan = super::world::plan_of(sql);
+        let ttl = |operator: &OperatorSpec| match operator {
+            OperatorSpec::Join(join) => Some(format!("join {} {}", join.left.ttl_ms, join.right.ttl_ms)),
+            OperatorSpec::GroupAggregate(group) => Some(format!("group {}", group.ttl_ms)),
+            _ => None,
+        };
+        plan.nodes.iter().filter_map(|node| ttl(&node.operator)).collect()
+    };
+    let join = "FROM auction AS a JOIN person ON a.seller = person.id";
+    assert_eq!(ttls(&format!("SELECT a.id {join}")), ["join 0 0"]);
+    assert_eq!(
+        ttls(&format!("SELECT /*+ BROADCAST(a), STATE_TTL('a' = '1 s', 'person' = '2 min') */ a.id {join}")),
+        ["join 1000 120000"]
+    );
+    // Of the query that it stands in, and of what reads the table right away.
+    assert_eq!(
+        ttls(&format!("SELECT /*+ STATE_TTL('a' = '1 s') */ a.id, COUNT(*) {join} WHERE a.reserve > 5 GROUP BY a.id")),
+        ["join 1000 0", "group 0"]
+    );
+    assert_eq!(
+        ttls(
+            "WITH b AS (SELECT auction FROM bid WHERE price > 5) SELECT /*+ STATE_TTL('b' = '1 h') */ COUNT(*) FROM b GROUP BY auction"
+        ),
+        ["group 3600000"]
+    );
+    // The same join with and without a hint is two.
+    assert_eq!(
+        ttls(&format!("SELECT a.id {join} UNION ALL SELECT /*+ STATE_TTL('a' = '1 s') */ a.id {join}")),
+        ["join 0 0", "join 1000 0"]
+    );
+}
+
+#[test]
+fn hints_that_name_nothing() {
+    check("SELECT /*+ STATE_TTL('auction' = '1 s') */ 1 FROM auction AS a", expect![[r#""#]]);
+    check("SELECT /*+ STATE_TTL('a' = 'soon') */ 1 FROM auction AS a", expect![[r#""#]]);
+    check("SELECT /*+ STATE_TTL('s' = '1 s') */ 1 FROM (SELECT id FROM auction) AS s", expect![[r#""#]]);
+    check("SELECT /*+ STATE_TTL(a) */ 1 FROM auction AS a", expect![[r#""#]]);
 }

@@ -111,6 +111,9 @@ fn grammar_that_does_not_fit() {
           SELECT auction, SUM(price) FROM bid
                  ^"#]],
     );
+    check("SELECT * FROM bid GROUP BY auction", expect![[r#""#]]);
+    check("SELECT auction FROM bid GROUP BY auction HAVING price > 5", expect![[r#""#]]);
+    check("SELECT x.y.z.auction.b FROM bid", expect![[r#""#]]);
     check(
         "SELECT ROW_NUMBER() FROM bid",
         expect![[r#"

@@ -152,6 +152,12 @@ pub(super) fn planned_with(sql: &str, settings: &Settings) -> String {
     }
 }
 
+/// The plan of a query that there is one of.
+pub(super) fn plan_of(sql: &str) -> flott_sql_runtime::spec::CompiledPlan {
+    let settings = settings();
+    plan(&[made(sql, &settings).expect("a query")], &settings).expect("a plan").plan
+}
+
 fn shown(planned: &Planned) -> String {
     let bytes = planned.plan.encode().expect("a form that ships");
     let again = flott_sql_runtime::spec::CompiledPlan::decode(&bytes).expect("the same");

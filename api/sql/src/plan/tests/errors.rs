@@ -26,12 +26,6 @@ fn streams_have_limits() {
         ]],
     );
     check(
-        "SELECT auction FROM bid ORDER BY pt, price",
-        expect![[
-            "rows of the same millisecond of processing time have no order of their own: sort by processing time alone, or by event time"
-        ]],
-    );
-    check(
         "SELECT currency FROM rates ORDER BY ts",
         expect![[
             "a stream with updates or deletes cannot be sorted by time: add a LIMIT, or run it with SET 'execution.runtime-mode' = 'batch'"

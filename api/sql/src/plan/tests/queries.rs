@@ -517,6 +517,7 @@ fn sets() {
 
 #[test]
 fn orders_and_limits() {
+    check("SELECT auction FROM bid ORDER BY pt, price", expect![[r#""#]]);
     check(
         "SELECT auction, ts FROM bid ORDER BY ts, price",
         expect![[r#"

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use crate::changes::{Changes, encode_rows};
 use crate::operator::{Emit, TableOperator};
-use crate::operators::usage::Usage;
+use crate::operators::retention::Usage;
 use crate::program::OperatorContext;
 use crate::row::{EncodedRows, KeyEncoder, RowBytes, RowDecoder, RowEncoder};
 use crate::spec::DeduplicateSpec;

@@ -6,8 +6,8 @@ use arrow::datatypes::{Field, Schema};
 use proptest::prelude::*;
 
 use super::*;
+use crate::operators::testing::Bed;
 use crate::spec::{AggregateFunction, AggregateSpec, OperatorSpec};
-use crate::testing::Bed;
 
 /// Key, number, text.
 type Row = (i64, Option<i64>, Option<&'static str>);
@@ -52,8 +52,8 @@ fn bed(spec: &GroupAggregateSpec) -> Bed {
     let input = schema();
     let mut fields: Vec<Field> = spec.keys.iter().map(|key| input.field(*key).clone()).collect();
     fields.extend(spec.aggregates.iter().map(|a| Field::new(&a.text, a.result.clone(), true)));
-    let output = Arc::new(Schema::new(fields));
-    Bed::new(OperatorSpec::GroupAggregate(spec.clone()), vec![input], output, std::slice::from_ref(&spec.keys))
+    let output: SchemaRef = Arc::new(Schema::new(fields));
+    Bed::keyed(OperatorSpec::GroupAggregate(spec.clone()), std::slice::from_ref(&spec.keys), &[input], &output)
 }
 
 /// The rows that a changelog leaves. What it says must be true when it says it.
@@ -311,4 +311,24 @@ fn what_cannot_be_computed_is_refused_by_name() {
     assert!(refused(approximate, false).contains("COUNT(DISTINCT"));
     let user = aggregate(AggregateFunction::User("my_median".to_owned()), Some(1), DataType::Int64);
     assert!(refused(user, true).contains("'my_median'"));
+}
+
+/// What changed is a value or two of the group, however many it has.
+#[test]
+fn a_change_of_a_large_group_is_small_in_a_checkpoint() {
+    use AggregateFunction as F;
+    let distinct = AggregateSpec { is_distinct: true, ..aggregate(F::Count, Some(1), DataType::Int64) };
+    let aggregates = vec![distinct, aggregate(F::Max, Some(1), DataType::Int64)];
+    for is_insert_only in [false, true] {
+        let mut bed = bed(&GroupAggregateSpec { is_insert_only, ..spec(vec![0], aggregates.clone()) });
+        let rows: Vec<(Row, bool)> = (0..20_000).map(|v| ((1, Some(v), None), true)).collect();
+        rows.chunks(1000).for_each(|rows| bed.push(&chunk(rows)));
+        assert!(bed.changed_bytes() > 20_000);
+        bed.take();
+        bed.push(&chunk(&[((1, Some(30_000), None), true)]));
+        assert!(bed.changed_bytes() < 1000);
+        bed.restart(2);
+        bed.push(&chunk(&[((1, Some(40_000), None), true), ((1, Some(7), None), true)]));
+        assert_eq!(bed.take().last().unwrap(), "+U\t1\t20002\t40000");
+    }
 }

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::operators::sides::{KINDS, Row, inserts as chunk, joined, less, shown, sides};
+use crate::operators::testing::Bed;
 use crate::spec::OperatorSpec;
-use crate::testing::Bed;
 
 #[derive(Clone, Copy, Debug)]
 struct Case {
@@ -30,7 +30,7 @@ impl Case {
             upper_ms: self.upper,
             condition: self.with_condition.then(less),
         };
-        Bed::new(OperatorSpec::IntervalJoin(spec), sides(), joined(self.kind), &[vec![0], vec![0]])
+        Bed::keyed(OperatorSpec::IntervalJoin(spec), &[vec![0], vec![0]], &sides(), &joined(self.kind))
     }
 
     fn is_pair(self, left: &Row, right: &Row) -> bool {

@@ -1,62 +1,20 @@
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array, StringArray};
 use arrow::datatypes::{Field, Schema};
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column};
-use flott_chunk::display::write_changelog;
-use flott_core::Batch;
-use flott_core::ids::{JobId, SubtaskId};
-use flott_operators::push::{Control, Output, Push, SideOutputs};
-use flott_operators::{OperatorNode, TaskContext};
 use proptest::prelude::*;
 
 use super::*;
-use crate::expr::{ExprSpec, Functions};
-use crate::operator::OverChunks;
+use crate::expr::ExprSpec;
+use crate::operators::testing::{Bed, fold};
+use crate::spec::OperatorSpec;
 
 /// A row of a side: key, value.
 type Row = (Option<i64>, i64);
-
-struct Recorder(Arc<Mutex<Vec<String>>>);
-
-impl Push<Chunk> for Recorder {
-    fn push(&mut self, batch: &mut Batch<Chunk>) -> Result<()> {
-        let mut log = self.0.lock().unwrap();
-        for chunk in batch.rows.drain(..) {
-            log.extend((0..chunk.len()).map(|row| {
-                let mut line = String::new();
-                write_changelog(&chunk, row, &mut line);
-                line
-            }));
-        }
-        Ok(())
-    }
-
-    fn control(&mut self, _: &mut Control<'_>) -> Result<()> {
-        Ok(())
-    }
-}
-
-fn context(io: &tokio::runtime::Handle) -> TaskContext {
-    TaskContext {
-        job: JobId([1; 16]),
-        generation: 1,
-        subtask: SubtaskId { vertex: 0, index: 0 },
-        name: "Join".to_owned(),
-        parallelism: 1,
-        max_parallelism: 16,
-        config: Default::default(),
-        counters: Default::default(),
-        io: io.clone(),
-        waker: flott_connector_spi::Waker::noop(),
-        woken: Default::default(),
-        splits: Default::default(),
-        state: Default::default(),
-    }
-}
 
 fn schema(side: &str) -> SchemaRef {
     let names = [format!("{side}k"), format!("{side}v"), format!("{side}t")];
@@ -89,49 +47,34 @@ fn run_by(
     unique: Option<Vec<usize>>,
     chunks: Vec<Chunk>,
 ) -> Vec<String> {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let task = context(runtime.handle());
-    let functions = Functions::new([]);
+    let mut bed = bed(kind, with_condition, is_batch, unique, [0, 0]);
+    for (index, chunk) in chunks.iter().enumerate() {
+        bed.push(chunk);
+        if index % 3 == 1 {
+            bed.restart(1 + index as u32 % 2);
+        }
+    }
+    bed.finish()
+}
+
+/// A join that keeps rows of its sides for so long.
+fn bed(kind: JoinKind, with_condition: bool, is_batch: bool, unique: Option<Vec<usize>>, ttls_ms: [u64; 2]) -> Bed {
     let inputs = [schema("l"), schema("r")];
     let is_half = matches!(kind, JoinKind::Semi | JoinKind::Anti);
     let fields = inputs.iter().take(if is_half { 1 } else { 2 }).flat_map(|schema| schema.fields().iter().cloned());
     let output: SchemaRef = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-    let cx = OperatorContext { task: &task, functions: &functions, inputs: &inputs, output: &output };
     let column = |name: &str, index| Arc::new(Column::new(name, index)) as Arc<dyn PhysicalExpr>;
     let condition: Arc<dyn PhysicalExpr> = Arc::new(BinaryExpr::new(column("lv", 1), Operator::Lt, column("rv", 4)));
-    let input = || JoinInput { keys: vec![0], is_insert_only: false, unique_key: unique.clone(), ttl_ms: 0 };
+    let input = |ttl_ms| JoinInput { keys: vec![0], is_insert_only: false, unique_key: unique.clone(), ttl_ms };
     let spec = JoinSpec {
         kind,
-        left: input(),
-        right: input(),
+        left: input(ttls_ms[0]),
+        right: input(ttls_ms[1]),
         nulls_equal: vec![false],
         condition: with_condition.then(|| ExprSpec::new(&condition).unwrap()),
         is_batch,
     };
-    let log = Arc::default();
-    let out = Output::new(vec![Box::new(Recorder(Arc::clone(&log))) as Box<dyn Push<Chunk>>], SideOutputs::default());
-    let join = OverChunks::new(Join::new(&spec, &cx).unwrap());
-    let id = flott_core::ids::OperatorId([1; 16]);
-    let mut node: OperatorNode<_, Chunk> = OperatorNode::new(id, "Join", join, out);
-    for chunk in chunks {
-        node.push(&mut Batch::from_rows(vec![chunk])).unwrap();
-    }
-    Push::<Chunk>::control(&mut node, &mut Control::EndOfInput).unwrap();
-    drop(node);
-    Arc::try_unwrap(log).unwrap().into_inner().unwrap()
-}
-
-/// The rows that a changelog leaves.
-fn fold(log: &[String]) -> BTreeMap<String, i64> {
-    let mut rows = BTreeMap::new();
-    for line in log {
-        let (kind, row) = line.split_once('\t').unwrap();
-        let count: &mut i64 = rows.entry(row.to_owned()).or_default();
-        *count += if kind.starts_with('+') { 1 } else { -1 };
-        assert!(*count >= 0, "{row} is taken back before it is there: {log:?}");
-    }
-    rows.retain(|_, count| *count != 0);
-    rows
+    Bed::keyed(OperatorSpec::Join(spec), &[vec![0], vec![0]], &inputs, &output)
 }
 
 /// The same by nested loops.
@@ -269,4 +212,87 @@ fn a_row_without_partner_is_taken_back_when_it_finds_one() {
             "+I\t1\t1\tt1\tnull\tnull\tnull",
         ]
     );
+}
+
+/// A row of a side as it is shown.
+fn shown((key, value): &Row) -> String {
+    format!("{}\t{value}\tt{value}", key.map_or("null".to_owned(), |key| key.to_string()))
+}
+
+proptest! {
+    /// Each row goes by itself, so long after it came last; it meets what is there.
+    #[test]
+    fn rows_go_when_they_have_not_been_written_for_so_long(
+        steps in prop::collection::vec((0..8_i64, any::<bool>(), row(), 0..4_u8, 0..6_u32), 1..40),
+        ttls in (0..12_u64, 0..12_u64),
+    ) {
+        let ttls = [ttls.0, ttls.1];
+        let mut bed = bed(JoinKind::Inner, false, false, None, ttls);
+        // For each row how often it is there, and when it was written last.
+        let mut sides: [BTreeMap<Row, (u32, i64)>; 2] = Default::default();
+        let mut now = 1000;
+        for (passed, is_right, row, kind, restart) in steps {
+            now += passed;
+            bed.time(now);
+            for (rows, ttl) in sides.iter_mut().zip(ttls) {
+                rows.retain(|_, (_, used)| ttl == 0 || *used + ttl as i64 > now);
+            }
+            let (side, is_addition) = (usize::from(is_right), kind > 0);
+            let known = sides[side].contains_key(&row);
+            bed.push(&chunk(side as u8, &[(row, is_addition)]));
+            let mut expected = Vec::new();
+            // Taken back is also what is not known any more, where rows go.
+            if is_addition || known || ttls[side] > 0 {
+                for (other, (count, _)) in sides[1 - side].iter().filter(|(other, _)| other.0.is_some() && other.0 == row.0) {
+                    let (left, right) = if is_right { (other, &row) } else { (&row, other) };
+                    let line = format!("{}\t{}\t{}", if is_addition { "+I" } else { "-D" }, shown(left), shown(right));
+                    expected.extend(std::iter::repeat_n(line, *count as usize));
+                }
+            }
+            if is_addition {
+                let kept = sides[side].entry(row).or_default();
+                *kept = (kept.0 + 1, now);
+            } else if let Some(kept) = sides[side].get_mut(&row) {
+                *kept = (kept.0 - 1, now);
+                if kept.0 == 0 {
+                    sides[side].remove(&row);
+                }
+            }
+            let mut lines = bed.take();
+            lines.sort();
+            expected.sort();
+            prop_assert_eq!(lines, expected);
+            if restart < 3 {
+                bed.restart(1 + restart);
+            }
+        }
+        bed.time(now + 12);
+        let entries = bed.entries();
+        for (name, ttl) in ["left", "right"].into_iter().zip(ttls) {
+            prop_assert!(ttl == 0 || entries[name] == 0, "{:?}", entries);
+        }
+    }
+}
+
+#[test]
+fn a_left_row_is_used_when_it_finds_a_partner_as_in_flink() {
+    let mut bed = bed(JoinKind::Left, false, false, None, [1000, 1000]);
+    bed.time(10_000);
+    bed.push(&chunk(0, &[((Some(1), 1), true), ((Some(2), 1), true)]));
+    bed.time(10_500);
+    bed.push(&chunk(1, &[((Some(1), 2), true)]));
+    bed.restart(2);
+    bed.time(11_200);
+    bed.take();
+    // Key 2 is gone. The left row of key 1 has been written at 10.5 s, when its partner came.
+    bed.push(&chunk(1, &[((Some(1), 3), true), ((Some(2), 3), true)]));
+    assert_eq!(bed.take(), ["+I\t1\t1\tt1\t1\t3\tt3"]);
+    bed.time(11_600);
+    assert_eq!(bed.entries().values().sum::<u64>(), 3);
+    // The partner that went by itself is taken back, and the left row still has the other.
+    bed.push(&chunk(1, &[((Some(1), 2), false)]));
+    bed.push(&chunk(1, &[((Some(1), 3), false)]));
+    assert_eq!(bed.take(), ["-D\t1\t1\tt1\t1\t2\tt2", "-D\t1\t1\tt1\t1\t3\tt3", "+I\t1\t1\tt1\tnull\tnull\tnull"]);
+    bed.time(13_000);
+    assert_eq!(bed.entries().values().sum::<u64>(), 0);
 }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::operators::sides::{Row, changes, inserts, less, shown, sides};
-use crate::testing::Bed;
+use crate::operators::testing::Bed;
 
 /// The rows of a table as they are now.
 type Table = Arc<Mutex<Vec<Row>>>;
@@ -32,10 +32,10 @@ fn bed(table: &Table, is_left_outer: bool, with_condition: bool, reload_ms: Opti
             let (name, load) = ("t".to_owned(), Arc::new(load) as Load);
             let table = LookupTable { name, load, schema: Arc::clone(&right), width: 3, keys: vec![0], reload_ms };
             let join = LookupJoin::new(&left, &on, table, task.io.clone(), task.waker.clone());
-            Box::new(join.unwrap())
+            Ok(Box::new(join?))
         },
-        &schemas[..1],
         &[vec![0]],
+        &schemas[..1],
     )
 }
 

@@ -23,7 +23,7 @@ use super::positions::Place;
 use super::work::Work;
 use crate::aggregates::{Accumulators, Arena};
 use crate::operator::{Emit, TableOperator};
-use crate::operators::retention::Retention;
+use crate::operators::retention::Usage;
 use crate::program::OperatorContext;
 use crate::row::{EncodedRows, KeyEncoder, RowBytes, RowEncoder, hash_of};
 use crate::spec::{OverFrame, OverSpec, TimeSpec};
@@ -32,8 +32,6 @@ use crate::time::{EventClock, event_times};
 /// What is kept of a key.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Partition {
-    /// When it was used last, where unused keys go; else 0.
-    used: Timestamp,
     /// The last time that was put out.
     put_out: Option<Timestamp>,
     /// Rows that wait for the watermark, in the order of time.
@@ -121,7 +119,7 @@ pub struct StreamOver {
     /// For how long a frame has rows, if a key without rows in it is like one that never was.
     forgets_after: Option<i64>,
     clock: EventClock,
-    retention: Retention,
+    usage: Usage,
     counters: Arc<TaskCounters>,
     key: RowBytes,
 }
@@ -166,7 +164,7 @@ impl StreamOver {
             table: cx.task.table("partitions"),
             rules: Rules { frame: spec.frame, lag_max: lags.iter().copied().max().unwrap_or(0), lags },
             time,
-            arena: work.aggregates.arena(),
+            arena: work.aggregates.named_arena(true, cx),
             work,
             touched: Vec::new(),
             groups: HashTable::new(),
@@ -174,7 +172,7 @@ impl StreamOver {
             idle: Vec::new(),
             forgets_after,
             clock: EventClock::default(),
-            retention: Retention::new(spec.ttl_ms),
+            usage: Usage::new(spec.ttl_ms, cx),
             counters: Arc::clone(&cx.task.counters),
             key: RowBytes::default(),
         })
@@ -191,7 +189,7 @@ impl StreamOver {
         if let Some(group) = groups.find(hash, is_same) {
             return *group;
         }
-        let group = arena.load(&mut partition.accumulators) as u32;
+        let group = arena.load_named(hash, key, &mut partition.accumulators) as u32;
         groups.insert_unique(hash, group, |group| touched[*group as usize].0);
         touched.push((hash, key.clone()));
         group
@@ -220,6 +218,7 @@ impl StreamOver {
             let is_over = partition.put_out.is_none_or(|last| last.saturating_add(limit) < self.clock.now);
             if is_over && partition.waiting.is_empty() {
                 self.table.remove(hash, &key, &());
+                self.arena.forget(hash, &key);
             }
         }
     }
@@ -269,22 +268,16 @@ impl TableOperator for StreamOver {
             self.time.map(|column| event_times(chunk.column(column), chunk.batch.schema().field(column).name()));
         let times = times.transpose()?;
         let keys = self.keys.encode(chunk.batch.columns(), chunk.len(), chunk.hashes.as_deref())?;
-        let used = self.retention.now();
         let mut late = 0;
         for row in 0..chunk.len() {
             let (hash, bytes) = (keys.hashes[row], encoded.get(row));
             self.key.set(keys.rows.get(row));
+            self.usage.touch(hash, &self.key);
             let mut is_new = false;
             let partition = self.table.get_or_insert_with(hash, &self.key, (), || {
                 is_new = true;
                 Partition::default()
             });
-            if self.retention.is_on() {
-                partition.used = used;
-                if is_new {
-                    self.retention.note(used, hash);
-                }
-            }
             match &times {
                 Some(times) => {
                     let time = times.value(row);
@@ -325,17 +318,18 @@ impl TableOperator for StreamOver {
     }
 
     fn states(&mut self, visit: StateVisitor<'_>) -> Result<()> {
-        if !self.retention.is_on() {
-            self.table.set_index_bytes(self.due.bytes());
-        }
+        self.usage.states(visit)?;
+        self.arena.states(visit)?;
+        self.table.set_index_bytes(self.due.bytes());
         visit(&mut self.table)
     }
 
     fn restored(&mut self) -> Result<()> {
-        let (due, retention, forgets_after) = (&mut self.due, &mut self.retention, self.forgets_after);
+        self.usage.restored()?;
+        self.arena.restored()?;
+        let (due, forgets_after) = (&mut self.due, self.forgets_after);
         self.table.visit(|key, (), partition| {
             let hash = hash_of(key.as_slice());
-            retention.note(partition.used, hash);
             let mut last = None;
             for (time, _) in &partition.waiting {
                 if last.replace(*time) != Some(*time) {
@@ -361,13 +355,16 @@ impl TableOperator for StreamOver {
         if self.time.is_none() {
             self.clock.advance(now);
         }
-        if !self.retention.is_on() {
-            return Ok(Timestamp::MAX);
+        for (hash, key) in self.usage.expire(now) {
+            match self.table.get(hash, &key, &()) {
+                // A key with rows that wait is in use.
+                Some(partition) if !partition.waiting.is_empty() => self.usage.touch(hash, &key),
+                _ => {
+                    self.table.remove(hash, &key, &());
+                    self.arena.forget(hash, &key);
+                }
+            }
         }
-        // A key with rows that wait is in use.
-        Ok(self.retention.expire(now, &mut self.table, |partition| match partition.waiting.is_empty() {
-            true => partition.used,
-            false => now,
-        }))
+        Ok(self.usage.next())
     }
 }

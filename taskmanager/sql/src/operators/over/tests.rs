@@ -7,9 +7,9 @@ use flott_chunk::{Chunk, RowKind};
 use proptest::prelude::*;
 
 use super::*;
+use crate::operators::testing::Bed;
 use crate::sort_key::SortColumn;
 use crate::spec::{AggregateFunction as F, AggregateSpec, OperatorSpec, OverFrame, TimeSpec};
-use crate::testing::Bed;
 
 /// Key, time, value.
 type Row = (i64, i64, i64);
@@ -59,7 +59,7 @@ fn all() -> Vec<AggregateSpec> {
 
 fn bed(spec: &OverSpec) -> Bed {
     let output = fields(spec.aggregates.len());
-    Bed::new(OperatorSpec::Over(spec.clone()), vec![fields(0)], output, std::slice::from_ref(&spec.partition))
+    Bed::keyed(OperatorSpec::Over(spec.clone()), std::slice::from_ref(&spec.partition), &[fields(0)], &output)
 }
 
 /// What a row is put out as, without its time: `rows` are those of its key that have been put out, and with it its peers,

@@ -4,10 +4,14 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::operators::sides::{Row, changes, inserts, joined, less, shown, sides};
+use crate::operators::testing::Bed;
 use crate::spec::{JoinKind, OperatorSpec};
-use crate::testing::Bed;
 
 fn bed(is_left_outer: bool, with_condition: bool, is_event_time: bool) -> Bed {
+    bed_with_ttl(is_left_outer, with_condition, is_event_time, 0)
+}
+
+fn bed_with_ttl(is_left_outer: bool, with_condition: bool, is_event_time: bool, ttl_ms: u64) -> Bed {
     let time = if is_event_time { TimeSpec::Event(1) } else { TimeSpec::Processing };
     let spec = TemporalJoinSpec {
         is_left_outer,
@@ -15,9 +19,10 @@ fn bed(is_left_outer: bool, with_condition: bool, is_event_time: bool) -> Bed {
         right_keys: vec![0],
         left_time: time.clone(),
         right_time: time,
+        ttl_ms,
         condition: with_condition.then(less),
     };
-    Bed::new(OperatorSpec::TemporalJoin(spec), sides(), joined(JoinKind::Left), &[vec![0], vec![0]])
+    Bed::keyed(OperatorSpec::TemporalJoin(spec), &[vec![0], vec![0]], &sides(), &joined(JoinKind::Left))
 }
 
 /// The join with the last version by each row's time, each key's versions by their time.
@@ -140,4 +145,23 @@ fn by_the_wall_clock_the_latest_version_counts() {
     assert_eq!(found.len(), 4, "{found:?}");
     let versions: Vec<&str> = found.iter().filter_map(|line| line.rsplit('\t').next()).collect();
     assert_eq!(versions, ["null", "2", "null", "null"]);
+}
+
+#[test]
+fn unused_versions_go_unless_rows_wait_for_them() {
+    let mut bed = bed_with_ttl(false, false, true, 1000);
+    bed.time(5000);
+    bed.push(&inserts(1, &[(Some(1), Some(1), 1), (Some(2), Some(1), 1), (Some(3), Some(1), 1)]));
+    bed.push(&inserts(0, &[(Some(3), Some(9), 7)]));
+    bed.time(5900);
+    bed.push(&inserts(0, &[(Some(2), Some(2), 8)]));
+    bed.watermark(5);
+    bed.restart(2);
+    bed.take();
+    bed.time(6200);
+    assert_eq!(bed.entries()["versions"], 2, "key 2 was used, and a row of key 3 waits");
+    bed.watermark(9);
+    assert_eq!(bed.take().into_iter().filter(|line| line.contains('\t')).count(), 1);
+    bed.time(8000);
+    assert_eq!(bed.entries()["versions"], 0);
 }

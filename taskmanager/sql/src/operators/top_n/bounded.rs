@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::ranks::{Entry, Ranks};
 use crate::changes::encode_rows;
 use crate::operator::{Emit, TableOperator};
-use crate::operators::usage::Usage;
+use crate::operators::retention::Usage;
 use crate::program::OperatorContext;
 use crate::row::{EncodedRows, KeyEncoder, RowBytes, RowEncoder};
 use crate::sort_key::SortKeyEncoder;

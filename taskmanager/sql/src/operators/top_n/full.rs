@@ -15,7 +15,7 @@ use hashbrown::HashMap;
 
 use super::ranks::{Entry, Ranks};
 use crate::operator::{Emit, TableOperator};
-use crate::operators::usage::Usage;
+use crate::operators::retention::Usage;
 use crate::program::OperatorContext;
 use crate::row::{EncodedRows, KeyEncoder, RowBytes, RowEncoder};
 use crate::sort_key::SortKeyEncoder;

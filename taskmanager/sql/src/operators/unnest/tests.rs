@@ -3,32 +3,49 @@ use arrow::datatypes::{Field, Fields, Int32Type, Schema};
 use flott_chunk::RowKind;
 
 use super::*;
+use crate::operators::testing::Bed;
 use crate::spec::OperatorSpec;
-use crate::testing::Bed;
 
-/// Unnests the collections, one a row with an id from 1.
+/// Unnests the collections, one a row with an id from 1. They may be put out, too.
 fn unnest(collections: ArrayRef, elements: &[DataType], is_outer: bool, with_ordinality: bool) -> Vec<String> {
+    let alone = unnested(Arc::clone(&collections), elements, (false, is_outer), with_ordinality);
+    let without_collection = |line: String| {
+        let mut parts: Vec<&str> = line.split('\t').collect();
+        parts.remove(2);
+        parts.join(" ")
+    };
+    let beside = unnested(collections, elements, (true, is_outer), with_ordinality);
+    assert_eq!(beside.into_iter().map(without_collection).collect::<Vec<_>>(), alone);
+    alone
+}
+
+fn unnested(
+    collections: ArrayRef,
+    elements: &[DataType],
+    (passes_collection, is_outer): (bool, bool),
+    with_ordinality: bool,
+) -> Vec<String> {
     let rows = collections.len();
     let fields = vec![Field::new("id", DataType::Int32, true), Field::new("xs", collections.data_type().clone(), true)];
     let input = Arc::new(Schema::new(fields.clone()));
     let mut output = fields;
+    output.truncate(if passes_collection { 2 } else { 1 });
     output.extend(
         elements.iter().enumerate().map(|(index, element)| Field::new(format!("e{index}"), element.clone(), true)),
     );
     if with_ordinality {
         output.push(Field::new("o", DataType::Int32, true));
     }
-    let spec = OperatorSpec::Unnest { column: 1, is_outer, with_ordinality };
-    let mut bed = Bed::new(spec, vec![Arc::clone(&input)], Arc::new(Schema::new(output)), &[vec![]]);
+    let spec = OperatorSpec::Unnest { column: 1, passes_collection, is_outer, with_ordinality };
+    let mut bed = Bed::new(spec, std::slice::from_ref(&input), &Arc::new(Schema::new(output)));
     let ids: ArrayRef = Arc::new(Int32Array::from_iter_values(1..=rows as i32));
     let kinds = (0..rows).map(|row| if row % 2 == 0 { RowKind::Insert } else { RowKind::Delete }).collect();
     bed.push(&Chunk::of_columns(&input, vec![ids, collections], rows, kinds).unwrap());
-    let without_collection = |line: String| {
-        let mut parts: Vec<&str> = line.split('\t').collect();
-        parts.remove(2);
-        parts.join(" ")
-    };
-    bed.finish().into_iter().map(without_collection).collect()
+    let lines = bed.finish();
+    match passes_collection {
+        true => lines,
+        false => lines.into_iter().map(|line| line.replace('\t', " ")).collect(),
+    }
 }
 
 fn lists(rows: &[Option<&[Option<i32>]>]) -> ArrayRef {
@@ -102,4 +119,15 @@ fn large_collections_come_in_several_chunks() {
     let of_row = |id: i32| found.iter().filter(|line| line[3..].starts_with(&format!("{id} "))).count();
     assert_eq!([1, 2, 3].map(of_row), [1, 20_000, 3]);
     assert_eq!(found[20_000], "-D 2 a 20000");
+}
+
+/// With a copy of the array for each element these would be 40 GB.
+#[test]
+fn a_long_array_is_not_copied_for_each_element() {
+    let long: Vec<Option<i32>> = (0..100_000).map(Some).collect();
+    let rows = lists(&[Some(&long), Some(&[Some(7)])]);
+    let lines = unnested(rows, &[DataType::Int32], (false, false), true);
+    assert_eq!(lines.len(), 100_001);
+    assert_eq!(lines[99_999], "+I 1 99999 100000");
+    assert_eq!(lines[100_000], "-D 2 7 1");
 }

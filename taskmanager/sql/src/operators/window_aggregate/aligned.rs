@@ -65,7 +65,7 @@ impl AlignedAggregate {
             aggregates,
             grouping: Grouping::default(),
             time: spec.time.clone(),
-            clock: WindowClock::new(&spec.time),
+            clock: WindowClock::new(&spec.time, spec.zone.as_deref())?,
             windows,
             panes: BTreeMap::new(),
             due: BTreeSet::new(),

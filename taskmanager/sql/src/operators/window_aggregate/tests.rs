@@ -4,8 +4,8 @@ use arrow::datatypes::{Field, Schema, TimeUnit};
 use proptest::prelude::*;
 
 use super::*;
+use crate::operators::testing::Bed;
 use crate::spec::{AggregateFunction, AggregateSpec, OperatorSpec};
-use crate::testing::Bed;
 use crate::windows::AlignedWindows;
 
 /// Key, time, value.
@@ -44,7 +44,7 @@ fn spec(window: WindowSpec, time: TimeSpec) -> WindowAggregateSpec {
     let aggregates =
         vec![aggregate(F::Count, false), aggregate(F::Sum, false), aggregate(F::Max, false), aggregate(F::Count, true)];
     let window_columns = vec![WindowColumn::Start, WindowColumn::End];
-    WindowAggregateSpec { keys: vec![0], aggregates, window, time, window_columns, is_insert_only: true }
+    WindowAggregateSpec { keys: vec![0], aggregates, window, time, zone: None, window_columns, is_insert_only: true }
 }
 
 fn output() -> SchemaRef {
@@ -55,7 +55,7 @@ fn output() -> SchemaRef {
 }
 
 fn bed(spec: &WindowAggregateSpec) -> Bed {
-    Bed::new(OperatorSpec::WindowAggregate(spec.clone()), vec![input()], output(), std::slice::from_ref(&spec.keys))
+    Bed::keyed(OperatorSpec::WindowAggregate(spec.clone()), std::slice::from_ref(&spec.keys), &[input()], &output())
 }
 
 /// A time within the first minute, as it is shown.
@@ -315,7 +315,7 @@ fn windows_that_rows_have_close_as_theirs_do() {
     };
     let output =
         fields(&[("k", DataType::Int64), ("n", DataType::Int64), ("start", timestamp()), ("end", timestamp())]);
-    let mut bed = Bed::new(OperatorSpec::WindowAggregate(spec), vec![input.clone()], output, &[vec![0]]);
+    let mut bed = Bed::keyed(OperatorSpec::WindowAggregate(spec), &[vec![0]], std::slice::from_ref(&input), &output);
     let rows = |rows: &[(i64, i64, i64)]| {
         let times = |at: fn(&(i64, i64, i64)) -> i64| -> ArrayRef {
             Arc::new(TimestampMillisecondArray::from_iter_values(rows.iter().map(at)))
@@ -342,8 +342,9 @@ fn window_tables_add_the_windows_of_each_row() {
     let behind = [("window_start", timestamp()), ("window_end", timestamp()), ("window_time", timestamp())];
     let output = fields(&columns.into_iter().chain(behind).collect::<Vec<_>>());
     let table = |window, partition: Vec<usize>| {
-        let spec = OperatorSpec::WindowTable { window, time: TimeSpec::Event(1), partition: partition.clone() };
-        Bed::new(spec, vec![input()], SchemaRef::clone(&output), &[partition])
+        let spec =
+            OperatorSpec::WindowTable { window, time: TimeSpec::Event(1), partition: partition.clone(), zone: None };
+        Bed::keyed(spec, &[partition], &[input()], &output)
     };
     let line = |(key, time, value): Row, start: i64, end: i64| {
         let times = [time, start, end, end - 1].map(shown);

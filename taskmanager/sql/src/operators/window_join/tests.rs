@@ -2,8 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::operators::sides::{KINDS, Row, inserts, joined, less, shown, sides};
+use crate::operators::testing::Bed;
 use crate::spec::OperatorSpec;
-use crate::testing::Bed;
 
 fn bed(kind: JoinKind, with_condition: bool) -> Bed {
     let spec = WindowJoinSpec {
@@ -12,9 +12,10 @@ fn bed(kind: JoinKind, with_condition: bool) -> Bed {
         right_keys: vec![0],
         left_window_end: 1,
         right_window_end: 1,
+        zone: None,
         condition: with_condition.then(less),
     };
-    Bed::new(OperatorSpec::WindowJoin(spec), sides(), joined(kind), &[vec![0], vec![0]])
+    Bed::keyed(OperatorSpec::WindowJoin(spec), &[vec![0], vec![0]], &sides(), &joined(kind))
 }
 
 /// The result by nested loops.
