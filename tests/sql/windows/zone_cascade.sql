@@ -1,4 +1,3 @@
--- zone: America/Los_Angeles
 -- Windows over windows of local time, the first row of each, and a join: all end when the local time does.
 SET 'table.local-time-zone' = 'America/Los_Angeles';
 CREATE TABLE clocks (

@@ -1,4 +1,3 @@
--- zone: America/Los_Angeles
 -- Windows that grow through a day of 23 or 25 hours.
 SET 'table.local-time-zone' = 'America/Los_Angeles';
 CREATE TABLE clocks (

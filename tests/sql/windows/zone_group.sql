@@ -1,4 +1,3 @@
--- zone: America/Los_Angeles
 -- Windows of GROUP BY, in local time.
 SET 'table.local-time-zone' = 'America/Los_Angeles';
 CREATE TABLE clocks (

@@ -1,4 +1,3 @@
--- zone: America/Los_Angeles
 -- Overlapping windows of local time, one of which ends in the hour that is left out.
 SET 'table.local-time-zone' = 'America/Los_Angeles';
 CREATE TABLE clocks (

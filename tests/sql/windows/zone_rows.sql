@@ -1,4 +1,3 @@
--- zone: America/Los_Angeles
 -- Rows with the windows of local time that they are in.
 SET 'table.local-time-zone' = 'America/Los_Angeles';
 CREATE TABLE clocks (

@@ -1,4 +1,3 @@
--- zone: America/Los_Angeles
 -- Sessions of local time: those of the hour that is twice are one.
 SET 'table.local-time-zone' = 'America/Los_Angeles';
 CREATE TABLE clocks (

@@ -1,4 +1,3 @@
--- zone: America/Los_Angeles
 -- Hours of local time on the days on which clocks go forward and back: one is left out, and one is twice.
 SET 'table.local-time-zone' = 'America/Los_Angeles';
 CREATE TABLE clocks (
