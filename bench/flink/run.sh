@@ -9,17 +9,9 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 input=${1:?usage: run.sh INPUT_FOLDER [PARALLELISM]}
 parallelism=${2:-2}
-home=${FLINK_HOME_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/flink-2.3}
-
-lib=$("$here/fetch.sh")
-jars=$(printf '%s:' "$lib"/*.jar)
-classes=$home/wordcount-classes
-if [ ! -e "$classes/WordCount.class" ] || [ "$here/WordCount.java" -nt "$classes/WordCount.class" ]; then
-  mkdir -p "$classes"
-  javac -nowarn -d "$classes" -cp "$jars" "$here/WordCount.java"
-fi
+classes=$("$here/compile.sh" WordCount)
 
 # shellcheck disable=SC2086 # the options are words
 exec java ${FLINK_JAVA_OPTS:--Xmx3g} --add-opens=java.base/java.util=ALL-UNNAMED \
   --add-opens=java.base/java.lang=ALL-UNNAMED --add-opens=java.base/java.time=ALL-UNNAMED \
-  -Dlog4j2.level=ERROR -cp "$classes:$jars" WordCount "$input" "$parallelism" 2> >(grep -vE 'log4j|SLF4J|WARN' >&2)
+  -Dlog4j2.level=ERROR -cp "$classes" WordCount "$input" "$parallelism" 2> >(grep -vE 'log4j|SLF4J|WARN' >&2)
