@@ -93,39 +93,37 @@ fn collections() {
     check(
         "SELECT id, tag FROM orders CROSS JOIN UNNEST(tags) AS t (tag)",
         expect![[r#"
-        0 TableSourceScan(table=[[default_catalog, default_database, orders]], fields=[id, tags]) [I]
-        1 Correlate(correlate=[UNNEST(tags)], joinType=[INNER], select=[id, tags, tag]) [I] <- 0 forward
-        2 Calc(select=[id, tag]) [I] <- 1 forward
-        3 Sink(table=[SELECT], fields=[id, tag]) [NONE] <- 2 forward
-    "#]],
+            0 TableSourceScan(table=[[default_catalog, default_database, orders]], fields=[id, tags]) [I]
+            1 Correlate(correlate=[UNNEST(tags)], joinType=[INNER], select=[id, tag]) [I] <- 0 forward
+            2 Sink(table=[SELECT], fields=[id, tag]) [NONE] <- 1 forward
+        "#]],
     );
     check(
         "SELECT o.id, t.tag, t.n FROM orders AS o LEFT JOIN UNNEST(o.tags) WITH ORDINALITY AS t (tag, n) ON TRUE",
         expect![[r#"
             0 TableSourceScan(table=[[default_catalog, default_database, orders]], fields=[id, tags]) [I]
-            1 Correlate(correlate=[UNNEST(tags)], joinType=[LEFT], select=[id, tags, tag, n]) [I] <- 0 forward
-            2 Calc(select=[id, tag, n]) [I] <- 1 forward
-            3 Sink(table=[SELECT], fields=[id, tag, n]) [NONE] <- 2 forward
+            1 Correlate(correlate=[UNNEST(tags)], joinType=[LEFT], select=[id, tag, n]) [I] <- 0 forward
+            2 Sink(table=[SELECT], fields=[id, tag, n]) [NONE] <- 1 forward
         "#]],
     );
     check(
         "SELECT id, k, v FROM orders, UNNEST(m) AS t (k, v) WHERE v > 1",
         expect![[r#"
-        0 TableSourceScan(table=[[default_catalog, default_database, orders]], fields=[id, m]) [I]
-        1 Correlate(correlate=[UNNEST(m)], joinType=[INNER], select=[id, m, k, v]) [I] <- 0 forward
-        2 Calc(select=[id, k, v], where=[v > 1]) [I] <- 1 forward
-        3 Sink(table=[SELECT], fields=[id, k, v]) [NONE] <- 2 forward
-    "#]],
+            0 TableSourceScan(table=[[default_catalog, default_database, orders]], fields=[id, m]) [I]
+            1 Correlate(correlate=[UNNEST(m)], joinType=[INNER], select=[id, k, v]) [I] <- 0 forward
+            2 Calc(select=[id, k, v], where=[v > 1]) [I] <- 1 forward
+            3 Sink(table=[SELECT], fields=[id, k, v]) [NONE] <- 2 forward
+        "#]],
     );
     check(
         "SELECT x FROM UNNEST(ARRAY[1, 2]) AS t (x)",
         expect![[r#"
-        0 Values(tuples=[{ 0 }]) [I] x1
-        1 Calc(select=[[1, 2] AS $f1]) [I] x1 <- 0 forward
-        2 Correlate(correlate=[UNNEST($f1)], joinType=[INNER], select=[$f1, EXPR$0]) [I] x1 <- 1 forward
-        3 Calc(select=[EXPR$0 AS x]) [I] x1 <- 2 forward
-        4 Sink(table=[SELECT], fields=[x]) [NONE] x1 <- 3 forward
-    "#]],
+            0 Values(tuples=[{ 0 }]) [I] x1
+            1 Calc(select=[column1, [1, 2] AS $f1]) [I] x1 <- 0 forward
+            2 Correlate(correlate=[UNNEST($f1)], joinType=[INNER], select=[column1, EXPR$0]) [I] x1 <- 1 forward
+            3 Calc(select=[EXPR$0 AS x]) [I] x1 <- 2 forward
+            4 Sink(table=[SELECT], fields=[x]) [NONE] x1 <- 3 forward
+        "#]],
     );
 }
 
@@ -273,32 +271,32 @@ fn sets() {
     check(
         "SELECT id FROM orders INTERSECT ALL SELECT id FROM auction",
         expect![[r#"
-        0 TableSourceScan(table=[[default_catalog, default_database, orders]], fields=[id]) [I]
-        1 Calc(select=[CAST(id AS Int64) AS __c0, 1 AS __l, 0 AS __r]) [I] <- 0 forward
-        2 TableSourceScan(table=[[default_catalog, default_database, auction]], fields=[id, dateTime]) [I]
-        3 WatermarkAssigner(rowtime=[dateTime], watermark=[flink_subtract(dateTime, INTERVAL '4 s')]) [I] <- 2 forward
-        4 Calc(select=[id AS __c0, 0 AS __l, 1 AS __r]) [I] <- 3 forward
-        5 GroupAggregate(groupBy=[__c0], select=[__c0, SUM(__l) AS __left, SUM(__r) AS __right]) [I,UB,UA] <- 1 hash[__c0] <- 4 hash[__c0]
-        6 Calc(select=[__c0, split(flink_repeat('x', flink_least(__left, __right)), '') AS $f3], where=[flink_least(__left, __right) > 0]) [I,UB,UA,D] <- 5 forward
-        7 Correlate(correlate=[UNNEST($f3)], joinType=[INNER], select=[__c0, $f3, __times]) [I,UB,UA,D] <- 6 forward
-        8 Calc(select=[__c0 AS id]) [I,UB,UA,D] <- 7 forward
-        9 Sink(table=[SELECT], fields=[id]) [NONE] <- 8 forward
-    "#]],
+            0 TableSourceScan(table=[[default_catalog, default_database, orders]], fields=[id]) [I]
+            1 Calc(select=[CAST(id AS Int64) AS __c0, 1 AS __l, 0 AS __r]) [I] <- 0 forward
+            2 TableSourceScan(table=[[default_catalog, default_database, auction]], fields=[id, dateTime]) [I]
+            3 WatermarkAssigner(rowtime=[dateTime], watermark=[flink_subtract(dateTime, INTERVAL '4 s')]) [I] <- 2 forward
+            4 Calc(select=[id AS __c0, 0 AS __l, 1 AS __r]) [I] <- 3 forward
+            5 GroupAggregate(groupBy=[__c0], select=[__c0, SUM(__l) AS __left, SUM(__r) AS __right]) [I,UB,UA] <- 1 hash[__c0] <- 4 hash[__c0]
+            6 Calc(select=[__c0, __left, __right, split(flink_repeat('x', flink_least(__left, __right)), '') AS $f3], where=[flink_least(__left, __right) > 0]) [I,UB,UA,D] <- 5 forward
+            7 Correlate(correlate=[UNNEST($f3)], joinType=[INNER], select=[__c0, __left, __right, __times]) [I,UB,UA,D] <- 6 forward
+            8 Calc(select=[__c0 AS id]) [I,UB,UA,D] <- 7 forward
+            9 Sink(table=[SELECT], fields=[id]) [NONE] <- 8 forward
+        "#]],
     );
     check(
         "SELECT id FROM orders EXCEPT ALL SELECT id FROM auction",
         expect![[r#"
-        0 TableSourceScan(table=[[default_catalog, default_database, orders]], fields=[id]) [I]
-        1 Calc(select=[CAST(id AS Int64) AS __c0, 1 AS __l, 0 AS __r]) [I] <- 0 forward
-        2 TableSourceScan(table=[[default_catalog, default_database, auction]], fields=[id, dateTime]) [I]
-        3 WatermarkAssigner(rowtime=[dateTime], watermark=[flink_subtract(dateTime, INTERVAL '4 s')]) [I] <- 2 forward
-        4 Calc(select=[id AS __c0, 0 AS __l, 1 AS __r]) [I] <- 3 forward
-        5 GroupAggregate(groupBy=[__c0], select=[__c0, SUM(__l) AS __left, SUM(__r) AS __right]) [I,UB,UA] <- 1 hash[__c0] <- 4 hash[__c0]
-        6 Calc(select=[__c0, split(flink_repeat('x', flink_subtract(__left, __right)), '') AS $f3], where=[flink_subtract(__left, __right) > 0]) [I,UB,UA,D] <- 5 forward
-        7 Correlate(correlate=[UNNEST($f3)], joinType=[INNER], select=[__c0, $f3, __times]) [I,UB,UA,D] <- 6 forward
-        8 Calc(select=[__c0 AS id]) [I,UB,UA,D] <- 7 forward
-        9 Sink(table=[SELECT], fields=[id]) [NONE] <- 8 forward
-    "#]],
+            0 TableSourceScan(table=[[default_catalog, default_database, orders]], fields=[id]) [I]
+            1 Calc(select=[CAST(id AS Int64) AS __c0, 1 AS __l, 0 AS __r]) [I] <- 0 forward
+            2 TableSourceScan(table=[[default_catalog, default_database, auction]], fields=[id, dateTime]) [I]
+            3 WatermarkAssigner(rowtime=[dateTime], watermark=[flink_subtract(dateTime, INTERVAL '4 s')]) [I] <- 2 forward
+            4 Calc(select=[id AS __c0, 0 AS __l, 1 AS __r]) [I] <- 3 forward
+            5 GroupAggregate(groupBy=[__c0], select=[__c0, SUM(__l) AS __left, SUM(__r) AS __right]) [I,UB,UA] <- 1 hash[__c0] <- 4 hash[__c0]
+            6 Calc(select=[__c0, __left, __right, split(flink_repeat('x', flink_subtract(__left, __right)), '') AS $f3], where=[flink_subtract(__left, __right) > 0]) [I,UB,UA,D] <- 5 forward
+            7 Correlate(correlate=[UNNEST($f3)], joinType=[INNER], select=[__c0, __left, __right, __times]) [I,UB,UA,D] <- 6 forward
+            8 Calc(select=[__c0 AS id]) [I,UB,UA,D] <- 7 forward
+            9 Sink(table=[SELECT], fields=[id]) [NONE] <- 8 forward
+        "#]],
     );
 }
 
@@ -488,8 +486,24 @@ fn state_that_goes() {
 
 #[test]
 fn hints_that_name_nothing() {
-    check("SELECT /*+ STATE_TTL('auction' = '1 s') */ 1 FROM auction AS a", expect![[r#""#]]);
-    check("SELECT /*+ STATE_TTL('a' = 'soon') */ 1 FROM auction AS a", expect![[r#""#]]);
-    check("SELECT /*+ STATE_TTL('s' = '1 s') */ 1 FROM (SELECT id FROM auction) AS s", expect![[r#""#]]);
-    check("SELECT /*+ STATE_TTL(a) */ 1 FROM auction AS a", expect![[r#""#]]);
+    check("SELECT /*+ STATE_TTL('auction' = '1 s') */ 1 FROM auction AS a", expect![[r#"
+        error: syntax error at line 1, column 8: STATE_TTL names 'auction', which is no table of this FROM, or has an alias
+          SELECT /*+ STATE_TTL('auction' = '1 s') */ 1 FROM auction AS a
+                 ^
+    "#]]);
+    check("SELECT /*+ STATE_TTL('a' = 'soon') */ 1 FROM auction AS a", expect![[r#"
+        error: syntax error at line 1, column 8: STATE_TTL of 'a' is 'soon', which is no duration such as '1 d'
+          SELECT /*+ STATE_TTL('a' = 'soon') */ 1 FROM auction AS a
+                 ^
+    "#]]);
+    check("SELECT /*+ STATE_TTL('s' = '1 s') */ 1 FROM (SELECT id FROM auction) AS s", expect![[r#"
+        error: syntax error at line 1, column 8: STATE_TTL names 's', which is not a table or a view by itself: make the subquery a view, or use WITH
+          SELECT /*+ STATE_TTL('s' = '1 s') */ 1 FROM (SELECT id FROM auction) AS s
+                 ^
+    "#]]);
+    check("SELECT /*+ STATE_TTL(a) */ 1 FROM auction AS a", expect![[r#"
+        error: syntax error at line 1, column 8: the hint '/*+ STATE_TTL(a) */' is not of the form /*+ STATE_TTL('table' = '1 d') */
+          SELECT /*+ STATE_TTL(a) */ 1 FROM auction AS a
+                 ^
+    "#]]);
 }

@@ -331,9 +331,8 @@ fn versions_and_look_ups() {
         "SELECT id, tag FROM tagged",
         expect![[r#"
             0 TableSourceScan(table=[[orders]], fields=[id, tags]) [I]
-            1 Correlate(correlate=[UNNEST(tags)], joinType=[LEFT], select=[id, tags, tag]) [I] <- 0 forward
-            2 Calc(select=[id, tag]) [I] <- 1 forward
-            3 Sink(table=[out], fields=[id, tag]) [NONE] <- 2 forward
+            1 Correlate(correlate=[UNNEST(tags)], joinType=[LEFT], select=[id, tag]) [I] <- 0 forward
+            2 Sink(table=[out], fields=[id, tag]) [NONE] <- 1 forward
         "#]],
     );
 }
