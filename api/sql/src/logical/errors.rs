@@ -64,9 +64,9 @@ fn reason_of(error: &DataFusionError) -> (String, Option<Location>) {
             None => (inner.to_string(), None),
         },
         DataFusionError::SchemaError(inner, _) => of_schema(inner),
-        DataFusionError::Plan(reason) | DataFusionError::NotImplemented(reason) | DataFusionError::Execution(reason) => {
-            (translated(without_backtrace(reason)), None)
-        }
+        DataFusionError::Plan(reason)
+        | DataFusionError::NotImplemented(reason)
+        | DataFusionError::Execution(reason) => (translated(without_backtrace(reason)), None),
         other => (translated(&other.strip_backtrace()), None),
     }
 }

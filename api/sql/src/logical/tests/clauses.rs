@@ -486,24 +486,36 @@ fn state_that_goes() {
 
 #[test]
 fn hints_that_name_nothing() {
-    check("SELECT /*+ STATE_TTL('auction' = '1 s') */ 1 FROM auction AS a", expect![[r#"
+    check(
+        "SELECT /*+ STATE_TTL('auction' = '1 s') */ 1 FROM auction AS a",
+        expect![[r#"
         error: syntax error at line 1, column 8: STATE_TTL names 'auction', which is no table of this FROM, or has an alias
           SELECT /*+ STATE_TTL('auction' = '1 s') */ 1 FROM auction AS a
                  ^
-    "#]]);
-    check("SELECT /*+ STATE_TTL('a' = 'soon') */ 1 FROM auction AS a", expect![[r#"
+    "#]],
+    );
+    check(
+        "SELECT /*+ STATE_TTL('a' = 'soon') */ 1 FROM auction AS a",
+        expect![[r#"
         error: syntax error at line 1, column 8: STATE_TTL of 'a' is 'soon', which is no duration such as '1 d'
           SELECT /*+ STATE_TTL('a' = 'soon') */ 1 FROM auction AS a
                  ^
-    "#]]);
-    check("SELECT /*+ STATE_TTL('s' = '1 s') */ 1 FROM (SELECT id FROM auction) AS s", expect![[r#"
+    "#]],
+    );
+    check(
+        "SELECT /*+ STATE_TTL('s' = '1 s') */ 1 FROM (SELECT id FROM auction) AS s",
+        expect![[r#"
         error: syntax error at line 1, column 8: STATE_TTL names 's', which is not a table or a view by itself: make the subquery a view, or use WITH
           SELECT /*+ STATE_TTL('s' = '1 s') */ 1 FROM (SELECT id FROM auction) AS s
                  ^
-    "#]]);
-    check("SELECT /*+ STATE_TTL(a) */ 1 FROM auction AS a", expect![[r#"
+    "#]],
+    );
+    check(
+        "SELECT /*+ STATE_TTL(a) */ 1 FROM auction AS a",
+        expect![[r#"
         error: syntax error at line 1, column 8: the hint '/*+ STATE_TTL(a) */' is not of the form /*+ STATE_TTL('table' = '1 d') */
           SELECT /*+ STATE_TTL(a) */ 1 FROM auction AS a
                  ^
-    "#]]);
+    "#]],
+    );
 }

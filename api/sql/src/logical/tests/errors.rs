@@ -111,12 +111,21 @@ fn grammar_that_does_not_fit() {
           SELECT auction, SUM(price) FROM bid
                  ^"#]],
     );
-    check("SELECT * FROM bid GROUP BY auction", expect!["error: 'bid.bidder' is neither in GROUP BY nor in an aggregate: add it to GROUP BY, or aggregate it"]);
-    check("SELECT auction FROM bid GROUP BY auction HAVING price > 5", expect![[r#"
+    check(
+        "SELECT * FROM bid GROUP BY auction",
+        expect!["error: 'bid.bidder' is neither in GROUP BY nor in an aggregate: add it to GROUP BY, or aggregate it"],
+    );
+    check(
+        "SELECT auction FROM bid GROUP BY auction HAVING price > 5",
+        expect![[r#"
         error: error at line 1, column 49: 'bid.price' is neither in GROUP BY nor in an aggregate: add it to GROUP BY, or aggregate it
           SELECT auction FROM bid GROUP BY auction HAVING price > 5
-                                                          ^"#]]);
-    check("SELECT x.y.z.auction.b FROM bid", expect![[r#"error: compound identifier: ["x", "y", "z", "auction", "b"]"#]]);
+                                                          ^"#]],
+    );
+    check(
+        "SELECT x.y.z.auction.b FROM bid",
+        expect![[r#"error: compound identifier: ["x", "y", "z", "auction", "b"]"#]],
+    );
     check(
         "SELECT ROW_NUMBER() FROM bid",
         expect![[r#"

@@ -517,7 +517,9 @@ fn sets() {
 
 #[test]
 fn orders_and_limits() {
-    check("SELECT auction FROM bid ORDER BY pt, price", expect![[r#"
+    check(
+        "SELECT auction FROM bid ORDER BY pt, price",
+        expect![[r#"
         0 TableSourceScan(table=[[bid]], fields=[auction, price, ts]) [I]
         1 Calc(select=[auction, price, ts, proctime() AS pt]) [I] <- 0 forward
         2 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 1 forward
@@ -525,7 +527,8 @@ fn orders_and_limits() {
         4 TemporalSort(orderBy=[PROCTIME(), price ASC NULLS LAST]) [I] x1 <- 3 single
         5 Calc(select=[auction]) [I] x1 <- 4 forward
         6 Sink(table=[out], fields=[auction]) [NONE] x1 <- 5 forward
-    "#]]);
+    "#]],
+    );
     check(
         "SELECT auction, ts FROM bid ORDER BY ts, price",
         expect![[r#"
