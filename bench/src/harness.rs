@@ -37,6 +37,7 @@ pub(crate) fn task_context(io: &IoHandle) -> TaskContext {
         io: io.clone(),
         waker: Waker::noop(),
         woken: Arc::default(),
+        outlet: Default::default(),
         splits: Arc::new(SplitSet::default()),
         state: StateBackend::default(),
     }

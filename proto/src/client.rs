@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use flott_control::{Down, Up};
+use flott_control::{Down, ExecutionId, Up};
 use flott_core::{Error, Result, ResultExt};
 use sha2::{Digest, Sha256};
 use tokio::fs::File;
@@ -18,6 +18,7 @@ use tonic::{Status, Streaming};
 
 use crate::artifact::{ARTIFACT_BYTES_MAX, check_sha256, to_hex};
 use crate::convert::check_size;
+use crate::rows::{self, RowsOffer, RowsSession};
 use crate::session::{ServerSession, Session};
 use crate::wire::control_client::ControlClient;
 use crate::{MESSAGE_BYTES_MAX, wire};
@@ -39,6 +40,21 @@ pub async fn connect(address: &str, first: Up) -> Result<Session> {
     let inbound = response.into_inner();
     flott_env::spawn(async move {
         receive(inbound, down).await;
+        // The connection ends with its last client.
+        drop(client);
+    });
+    Ok(session)
+}
+
+/// Offers the rows of a query to whoever asks the JobManager at `address` for them. Fails if nothing answers there; whoever
+/// calls it decides whether and how often to try again.
+pub async fn offer_rows(address: &str, execution: ExecutionId) -> Result<RowsSession> {
+    let mut client = open(address).await?;
+    let (session, RowsOffer { questions, answers, .. }) = rows::pair(execution);
+    let response = answer(address, client.offer_rows(rows::outbound(execution, answers))).await?;
+    let inbound = response.into_inner();
+    flott_env::spawn(async move {
+        rows::receive_questions(inbound, questions).await;
         // The connection ends with its last client.
         drop(client);
     });

@@ -8,6 +8,8 @@ mod metrics;
 mod tests;
 mod up;
 
+pub(crate) use common::execution;
+
 use std::fmt;
 
 use flott_core::{Error, Result};

@@ -20,11 +20,13 @@
 //! - [`client`]: what a TaskManager or worker calls
 //! - [`server`]: what a JobManager serves
 //! - [`artifact`]: names of job binaries
+//! - [`rows`]: rows of a query, from its sink to the client
 //! - `convert`: the only place where wire types become core types
 
 pub mod artifact;
 pub mod client;
 mod convert;
+pub mod rows;
 pub mod server;
 mod session;
 

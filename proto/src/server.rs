@@ -17,6 +17,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use crate::artifact::check_sha256;
 use crate::convert::check_size;
+use crate::rows::{self, RowsMessage, RowsOffer};
 use crate::session::{ServerSession, Session};
 use crate::wire::control_server::{Control, ControlServer};
 use crate::{MESSAGE_BYTES_MAX, wire};
@@ -29,6 +30,9 @@ const CHUNKS_QUEUED: usize = 2;
 pub trait Acceptor: Send + Sync + 'static {
     /// Takes a new session. Must not block.
     fn accept(&self, session: ServerSession);
+
+    /// Takes the rows of a query that a sink offers. Must not block.
+    fn offer(&self, offer: RowsOffer);
 
     /// The file of the job binary with this SHA-256, which has been checked to be one; `None` if there is none.
     fn artifact(&self, sha256: &str) -> Option<PathBuf>;
@@ -49,6 +53,7 @@ struct Service<A> {
 #[tonic::async_trait]
 impl<A: Acceptor> Control for Service<A> {
     type SessionStream = Pin<Box<dyn Stream<Item = Result<wire::DownMessage, Status>> + Send>>;
+    type OfferRowsStream = Pin<Box<dyn Stream<Item = Result<wire::RowsQuestion, Status>> + Send>>;
     type FetchArtifactStream = ReceiverStream<Result<wire::ArtifactChunk, Status>>;
 
     async fn session(
@@ -66,6 +71,17 @@ impl<A: Acceptor> Control for Service<A> {
             // An error ends the stream: what follows a lost message would be a lie.
             message.map_err(|error| Status::internal(error.to_string()))
         });
+        Ok(Response::new(Box::pin(outbound)))
+    }
+
+    async fn offer_rows(
+        &self,
+        request: Request<Streaming<wire::RowsUp>>,
+    ) -> Result<Response<Self::OfferRowsStream>, Status> {
+        let (offer, questions) = rows::accept(request.into_inner()).await?;
+        self.acceptor.offer(offer);
+        let outbound = ReceiverStream::new(questions)
+            .map(|RowsMessage { number, content }| Ok(wire::RowsQuestion { number, content }));
         Ok(Response::new(Box::pin(outbound)))
     }
 

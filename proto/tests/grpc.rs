@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use flott_control::{Down, TaskManagerInfo, Up};
+use flott_control::{Down, ExecutionId, TaskManagerInfo, Up};
 use flott_core::Error;
-use flott_core::ids::TaskManagerId;
+use flott_core::ids::{JobId, TaskManagerId};
 use flott_proto::artifact::to_hex;
+use flott_proto::rows::{RowsMessage, RowsOffer};
 use flott_proto::server::{Acceptor, serve};
 use flott_proto::{ServerSession, client};
 use sha2::{Digest, Sha256};
@@ -14,6 +15,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
 struct Host {
+    offers: mpsc::UnboundedSender<RowsOffer>,
     sessions: mpsc::UnboundedSender<ServerSession>,
     artifact: (String, PathBuf),
 }
@@ -24,6 +26,11 @@ impl Acceptor for Host {
         let _ = self.sessions.send(session);
     }
 
+    fn offer(&self, offer: RowsOffer) {
+        // A test that has ended takes no more offers.
+        let _ = self.offers.send(offer);
+    }
+
     fn artifact(&self, sha256: &str) -> Option<PathBuf> {
         (self.artifact.0 == sha256).then(|| self.artifact.1.clone())
     }
@@ -31,11 +38,20 @@ impl Acceptor for Host {
 
 /// A server on a free port; its address, and the sessions that it accepts.
 async fn start(artifact: (String, PathBuf)) -> (String, mpsc::UnboundedReceiver<ServerSession>) {
+    let (address, accepted, _) = start_with_offers(artifact).await;
+    (address, accepted)
+}
+
+type Accepted = (String, mpsc::UnboundedReceiver<ServerSession>, mpsc::UnboundedReceiver<RowsOffer>);
+
+/// The same, with the rows that it is offered.
+async fn start_with_offers(artifact: (String, PathBuf)) -> Accepted {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let (sessions, accepted) = mpsc::unbounded_channel();
-    flott_env::spawn(async move { serve(listener, Host { sessions, artifact }).await });
-    (address, accepted)
+    let (offers, offered) = mpsc::unbounded_channel();
+    flott_env::spawn(async move { serve(listener, Host { offers, sessions, artifact }).await });
+    (address, accepted, offered)
 }
 
 fn registration() -> Up {
@@ -69,6 +85,31 @@ async fn a_session_keeps_its_order_and_tells_both_ends_when_it_is_over() {
     drop(server);
     assert_eq!(session.down.recv().await, Some(Down::Refused(Error::input("last words"))));
     assert_eq!(session.down.recv().await, None);
+}
+
+#[tokio::test]
+async fn questions_and_answers_pass_between_a_sink_and_whoever_asks() {
+    let (address, _accepted, mut offered) = start_with_offers((String::new(), PathBuf::new())).await;
+    let execution = ExecutionId { job: JobId([7; 16]), generation: 3 };
+    let mut sink = client::offer_rows(&address, execution).await.unwrap();
+    let mut offer = offered.recv().await.unwrap();
+    assert_eq!(offer.execution, execution);
+    for number in 1..10 {
+        let question = RowsMessage { number, content: vec![number as u8] };
+        offer.questions.send(question.clone()).await.unwrap();
+        assert_eq!(sink.questions.recv().await, Some(question));
+        let answer = RowsMessage { number, content: vec![0; 3 << 20] };
+        sink.answers.send(answer.clone()).await.unwrap();
+        assert_eq!(offer.answers.recv().await, Some(answer));
+    }
+    drop(sink);
+    let end = tokio::time::timeout(Duration::from_secs(10), offer.answers.recv()).await;
+    assert_eq!(end.expect("the offer should end"), None);
+
+    let mut sink = client::offer_rows(&address, execution).await.unwrap();
+    drop(offered.recv().await.unwrap());
+    let end = tokio::time::timeout(Duration::from_secs(10), sink.questions.recv()).await;
+    assert_eq!(end.expect("the sink should hear that nobody asks"), None);
 }
 
 #[tokio::test]

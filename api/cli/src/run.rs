@@ -128,6 +128,7 @@ async fn submit(client: &Client, graph: JobGraph, savepoint: Option<String>, arg
         graph,
         artifact: Some(artifact),
         args: args.plan.args.clone(),
+        payload: None,
         savepoint,
         allow_non_restored_state: args.allow_non_restored_state,
         claim_mode: args.claim_mode,

@@ -1,10 +1,11 @@
 //! `flott sql`: scripts and statements of Flink SQL.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use flott_core::status::JobStatus;
 use flott_core::{Error, Result, ResultExt};
 use flott_local::{EngineArgs, Launcher};
 use flott_sql::execute::{self, Next};
@@ -15,6 +16,8 @@ use crate::terminal;
 
 mod live;
 mod render;
+mod shell;
+mod words;
 
 use render::{Form, Renderer};
 
@@ -25,13 +28,16 @@ Examples:
   flott sql -f script.sql -o changelog
   flott sql -m localhost:8081 -f job.sql
   flott sql --check -f script.sql
+  flott sql
 
-Without -m jobs run in this process, each to its end before the next statement. With -m an INSERT is submitted, and the
-script goes on unless 'table.dml-sync' is true.
+With neither -f nor -e statements are read from standard input: on a terminal interactively, with history and completion.
+
+Without -m jobs run in this process, each to its end before the next statement. With -m they run in the cluster: an INSERT is
+submitted, and the script goes on unless 'table.dml-sync' is true; the rows of a SELECT are shown here.
 
 Exit codes: 0 done, 1 a statement failed, 2 wrong usage";
 
-/// What workers are told before the plan.
+/// What workers are told: their plan is the payload of the job.
 const COMPILED: [&str; 2] = ["sql", "--compiled"];
 
 /// Where Flink says which savepoint a job starts from.
@@ -64,16 +70,16 @@ pub(crate) struct Args {
     check: bool,
 
     /// What a worker runs
-    #[arg(long, hide = true, num_args = 1.., value_name = "PLAN")]
-    compiled: Option<Vec<String>>,
+    #[arg(long, hide = true)]
+    compiled: bool,
 
     #[command(flatten)]
     engine: EngineArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    if let Some(plan) = &args.compiled {
-        execute::work(plan, &Launcher::new(args.engine.clone())?)?;
+    if args.compiled {
+        execute::work(&Launcher::new(args.engine.clone())?)?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut script =
@@ -85,9 +91,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     match (&args.file, &args.execute) {
         (Some(file), _) => script.run(&read(file)?, &file.display().to_string())?,
         (None, Some(text)) => script.run(text, "-e")?,
-        (None, None) => {
-            return Err(Error::input("nothing to run: give a script with -f, or statements with -e"));
+        (None, None) if std::io::stdin().is_terminal() => {
+            script.is_interactive = true;
+            shell::run(&mut script)?;
         }
+        (None, None) => script.run(&read(Path::new("-"))?, "standard input")?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -95,8 +103,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 /// The settings that `-D` and `-p` make: a script may SET them anew, and RESET goes back to them.
 fn given(engine: &EngineArgs) -> Result<SessionConfig> {
     let pairs = engine.define.iter().map(|pair| {
-        let pair = pair.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
-        pair.ok_or_else(|| Error::input("-D takes KEY=VALUE"))
+        let parts = pair.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
+        let parts = parts.filter(|(key, _)| !key.is_empty());
+        parts.ok_or_else(|| {
+            Error::input(format!("-D takes KEY=VALUE, such as -D parallelism.default=2: '{pair}' is none"))
+        })
     });
     let mut pairs = pairs.collect::<Result<Vec<_>>>()?;
     let parallelism = engine.parallelism.map(|parallelism| parallelism.to_string());
@@ -104,7 +115,7 @@ fn given(engine: &EngineArgs) -> Result<SessionConfig> {
     SessionConfig::new(pairs)
 }
 
-fn read(file: &PathBuf) -> Result<String> {
+fn read(file: &Path) -> Result<String> {
     match file.to_str() {
         Some("-") => std::io::read_to_string(std::io::stdin()).context("reading standard input"),
         _ => std::fs::read_to_string(file).with_context(|| format!("reading {}", file.display())),
@@ -152,9 +163,10 @@ impl Script<'_> {
 
     fn select(&self, job: &Job) -> Result<()> {
         warn(job);
-        let running = execute::select(job, self.launcher()?)?;
         let is_batch = self.session.config().value("execution.runtime-mode") == Some("batch");
-        let mut renderer = Renderer::new(self.form()?, &job.schema, is_batch)?;
+        let form = self.form()?;
+        let running = execute::select(job, self.launcher()?, &COMPILED)?;
+        let mut renderer = Renderer::new(form, &job.schema, is_batch)?;
         loop {
             let is_read = match running.next(render::REDRAW_PAUSE) {
                 Next::Rows(chunk) => renderer.chunk(&chunk)?,
@@ -163,11 +175,14 @@ impl Script<'_> {
             };
             if !is_read {
                 // A reader such as `head` has seen enough.
-                return Ok(());
+                return running.give_up();
             }
         }
-        running.end()?;
-        renderer.end()
+        match running.end()?.status {
+            JobStatus::Canceled if self.is_interactive => renderer.cancelled(),
+            JobStatus::Canceled => Err(Error::user_code(format!("job '{}' was cancelled", job.plan.name))),
+            _ => renderer.end(),
+        }
     }
 
     fn form(&self) -> Result<Form> {
@@ -195,7 +210,12 @@ impl Script<'_> {
     /// What runs the next job: with the savepoint that was SET for it.
     fn launcher(&self) -> Result<Launcher> {
         // What was given is in the session's settings already, where a script may have SET it anew.
-        let mut engine = EngineArgs { define: Vec::new(), parallelism: None, ..self.args.engine.clone() };
+        let mut engine = EngineArgs {
+            define: Vec::new(),
+            parallelism: None,
+            is_interactive: self.is_interactive,
+            ..self.args.engine.clone()
+        };
         let config = self.session.config();
         engine.detached |= config.value("table.dml-sync").is_none_or(|value| !value.eq_ignore_ascii_case("true"));
         let savepoint = SAVEPOINT_KEYS.iter().find_map(|key| config.value(key));

@@ -221,6 +221,7 @@ impl<'a> Upgrading<'a> {
             graph: self.graph.clone(),
             artifact: Some(self.artifact.clone()),
             args: self.args.plan.args.clone(),
+            payload: None,
             savepoint: Some(savepoint.to_owned()),
             allow_non_restored_state: self.args.allow_non_restored_state,
             claim_mode: ClaimMode::NoClaim,

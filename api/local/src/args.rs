@@ -42,6 +42,10 @@ pub struct EngineArgs {
     /// With -m: returns when the job is submitted instead of waiting for its end
     #[arg(short = 'd', long)]
     pub detached: bool,
+
+    /// Whether someone types what is run, and sees what becomes of it without being told
+    #[arg(skip)]
+    pub is_interactive: bool,
 }
 
 impl EngineArgs {

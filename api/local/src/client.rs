@@ -11,14 +11,14 @@ use flott_core::status::JobStatus;
 use flott_core::{Error, ErrorKind, Result, ResultExt};
 use flott_graph::JobGraph;
 use futures::TryStreamExt;
-use reqwest::{Method, RequestBuilder};
+use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio_util::io::ReaderStream;
 
 use crate::args::EngineArgs;
-use crate::launcher::JobOutcome;
-use crate::processes::runtime;
+use crate::launcher::{JobOutcome, Recipe};
+use crate::processes::{runtime, termination};
 
 /// The REST address that is tried when none is given.
 pub const DEFAULT_ADDRESS: &str = "127.0.0.1:8081";
@@ -233,6 +233,29 @@ impl Client {
         }
     }
 
+    /// Asks the sink of a job for rows. Nothing is answered if there is no sink now: the job is starting, or has ended.
+    pub async fn rows(&self, job: JobId, question: Vec<u8>) -> Result<Option<Vec<u8>>> {
+        let path = format!("/jobs/{job}/rows");
+        let request = self.request(Method::POST, &path).timeout(ANSWER_TIMEOUT).body(question);
+        let response = request.send().await.map_err(|error| self.unreachable(&error))?;
+        match response.status() {
+            StatusCode::NO_CONTENT => Ok(None),
+            StatusCode::OK => match response.bytes().await {
+                Ok(bytes) => Ok(Some(bytes.into())),
+                Err(error) => Err(Error::system(format!("{path}: {}", cause(&error)))),
+            },
+            _ => answer(&path, response).await.map(|_| None),
+        }
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> Error {
+        Error::system(format!(
+            "cannot reach the JobManager at {} ({}): is it running there? Name another with -m host:port",
+            self.address(),
+            cause(error)
+        ))
+    }
+
     fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.http.request(method, format!("{}{path}", self.base))
     }
@@ -257,11 +280,7 @@ impl Client {
             };
             let may_repeat = error.is_connect() || only_reads && error.is_request();
             if !may_repeat || flott_env::monotonic().saturating_sub(began) >= CONNECT_ATTEMPTS_FOR {
-                return Err(Error::system(format!(
-                    "cannot reach the JobManager at {} ({}): is it running there? Name another with -m host:port",
-                    self.address(),
-                    cause(&error)
-                )));
+                return Err(self.unreachable(&error));
             }
             flott_env::sleep(CONNECT_PAUSE).await;
         }
@@ -333,31 +352,59 @@ fn hash_file(path: &Path) -> Result<String> {
     Ok(hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Submits the running binary with its own arguments, and waits for the job's end unless detached.
+/// Submits the running binary, and waits for the job's end unless detached.
+pub(crate) fn run_this_binary(
+    address: &str,
+    graph: &JobGraph,
+    args: &EngineArgs,
+    recipe: Recipe,
+) -> Result<JobOutcome> {
+    let began = flott_env::monotonic();
+    runtime()?.block_on(async {
+        let (client, job) = submit(address, graph, args, recipe).await?;
+        let status = if args.detached {
+            client.status(job).await?.0
+        } else {
+            tokio::select! {
+                status = client.wait(job) => status?,
+                signal = termination() => {
+                    signal?;
+                    return Err(Error::user_code(format!("interrupted: job {job} runs on, 'flott cancel {job}' ends it")));
+                }
+            }
+        };
+        Ok(JobOutcome { job, status, duration: flott_env::monotonic().saturating_sub(began) })
+    })
+}
+
+/// Submits the running binary, and waits for nothing.
 pub(crate) fn submit_this_binary(
     address: &str,
     graph: &JobGraph,
     args: &EngineArgs,
-    job_args: Vec<String>,
-) -> Result<JobOutcome> {
-    let began = flott_env::monotonic();
+    recipe: Recipe,
+) -> Result<(Client, JobId)> {
+    let (client, job) = runtime()?.block_on(submit(address, graph, args, recipe))?;
+    // Its connections belong to the runtime that has just ended.
+    Ok((Client::new(client.address())?, job))
+}
+
+async fn submit(address: &str, graph: &JobGraph, args: &EngineArgs, recipe: Recipe) -> Result<(Client, JobId)> {
     let binary = std::env::current_exe().context("finding this program's file")?;
-    runtime()?.block_on(async {
-        let client = Client::new(address)?;
-        let spec = JobSpec {
-            graph: graph.clone(),
-            artifact: Some(client.upload(&binary, |_, _| ()).await?),
-            args: job_args,
-            // A relative path means this process's folder, not the JobManager's.
-            savepoint: args.savepoint.as_deref().map(Store::normalize).transpose()?,
-            allow_non_restored_state: args.allow_non_restored_state,
-            claim_mode: args.claim_mode,
-        };
-        let job = client.submit(&spec).await?;
-        eprintln!("job {job} is submitted to {address}");
-        let status = if args.detached { client.status(job).await?.0 } else { client.wait(job).await? };
-        Ok(JobOutcome { job, status, duration: flott_env::monotonic().saturating_sub(began) })
-    })
+    let client = Client::new(address)?;
+    let spec = JobSpec {
+        graph: graph.clone(),
+        artifact: Some(client.upload(&binary, |_, _| ()).await?),
+        args: recipe.arguments,
+        payload: recipe.payload,
+        // A relative path means this process's folder, not the JobManager's.
+        savepoint: args.savepoint.as_deref().map(Store::normalize).transpose()?,
+        allow_non_restored_state: args.allow_non_restored_state,
+        claim_mode: args.claim_mode,
+    };
+    let job = client.submit(&spec).await?;
+    eprintln!("job {job} is submitted to {address}");
+    Ok((client, job))
 }
 
 #[cfg(test)]

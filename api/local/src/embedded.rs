@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use flott_control::JobSpec;
 use flott_core::config::options;
+use flott_core::ids::JobId;
 use flott_core::status::JobStatus;
 use flott_core::{Error, Result, ResultExt};
 use flott_jobmanager::{JobManager, JobManagerHandle, JobManagerOptions};
@@ -17,20 +18,25 @@ use crate::args::EngineArgs;
 use crate::launcher::JobOutcome;
 use crate::processes::{runtime, termination};
 
-/// Runs the program to its end. Ctrl-C and SIGTERM cancel the job.
+/// Runs the program to its end, which may be a cancellation: Ctrl-C and SIGTERM cancel the job.
 pub(crate) fn run(program: Arc<Program>, args: &EngineArgs) -> Result<JobOutcome> {
     flott_telemetry::init_tracing("warn", false)?;
     let began = flott_env::monotonic();
     let runtime = runtime()?;
-    let view = runtime.block_on(run_job(program, args))?;
+    let view = runtime.block_on(run_job(program, args));
     // Threads of a job that was cancelled may still be in a user's function: do not wait for them.
     runtime.shutdown_background();
+    let view = view?;
     let duration = flott_env::monotonic().saturating_sub(began);
     match view.status {
         JobStatus::Failed => Err(failure(&view)),
-        JobStatus::Canceled => Err(Error::user_code(format!("job '{}' was cancelled", view.spec.graph.name))),
         status => Ok(JobOutcome { job: view.id, status, duration }),
     }
+}
+
+/// The error of a program that was to run to its end, and was cancelled.
+pub(crate) fn cancelled(program: &str) -> Error {
+    Error::user_code(format!("job '{program}' was cancelled"))
 }
 
 fn failure(view: &JobView) -> Error {
@@ -73,17 +79,18 @@ async fn run_job(program: Arc<Program>, args: &EngineArgs) -> Result<JobView> {
         graph: program.job_graph.clone(),
         artifact: None,
         args: Vec::new(),
+        payload: None,
         savepoint: args.savepoint.clone(),
         allow_non_restored_state: args.allow_non_restored_state,
         claim_mode: args.claim_mode,
     };
     let job = jobmanager.submit(spec).await?;
-    let view = wait(&jobmanager, job).await;
+    let view = wait(&jobmanager, job, args.is_interactive).await;
     supervisor.abort();
     view
 }
 
-async fn wait(jobmanager: &JobManagerHandle, job: flott_core::ids::JobId) -> Result<JobView> {
+async fn wait(jobmanager: &JobManagerHandle, job: JobId, is_quiet: bool) -> Result<JobView> {
     let end = jobmanager.wait(job);
     tokio::pin!(end);
     let mut interrupts = 0;
@@ -96,7 +103,9 @@ async fn wait(jobmanager: &JobManagerHandle, job: flott_core::ids::JobId) -> Res
                 if interrupts > 1 {
                     return Err(Error::user_code("interrupted"));
                 }
-                eprintln!("cancelling the job; Ctrl-C again ends at once");
+                if !is_quiet {
+                    eprintln!("cancelling the job; Ctrl-C again ends at once");
+                }
                 jobmanager.cancel(job).await?;
             }
         }

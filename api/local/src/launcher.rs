@@ -11,6 +11,7 @@ use flott_operators::Program;
 use flott_taskmanager::supervisor::worker_env;
 
 use crate::args::EngineArgs;
+use crate::client::Client;
 use crate::{check, client, embedded, plan, worker};
 
 /// How a job ended.
@@ -22,6 +23,15 @@ pub struct JobOutcome {
     pub status: JobStatus,
     /// How long it took.
     pub duration: Duration,
+}
+
+/// How workers build a program: what this binary is started with.
+#[derive(Clone, Debug, Default)]
+pub struct Recipe {
+    /// The arguments. They are short, and for all to read.
+    pub arguments: Vec<String>,
+    /// What is given to it beside them: see [`Launcher::payload`].
+    pub payload: Option<String>,
 }
 
 enum Role {
@@ -74,19 +84,72 @@ impl Launcher {
 
     /// Runs the program in this process's role. Returns when the job has ended, or was submitted detached; a
     /// process that plans, checks or works ends here.
+    ///
+    /// # Errors
+    /// The job was not accepted, failed, or was cancelled.
     pub fn execute(&self, program: Arc<Program>) -> Result<JobOutcome> {
-        self.execute_as(program, || std::env::args().skip(1).collect())
+        self.execute_as(program, || Ok(Recipe { arguments: std::env::args().skip(1).collect(), payload: None }))
     }
 
-    /// Like [`Self::execute`], for a program that `arguments` build in this binary, rather than those that this process was
-    /// started with.
-    pub fn execute_as(&self, program: Arc<Program>, arguments: impl FnOnce() -> Vec<String>) -> Result<JobOutcome> {
+    /// Like [`Self::execute`], for a program that `recipe` builds in this binary, rather than the arguments that this process
+    /// was started with.
+    ///
+    /// # Errors
+    /// As for [`Self::execute`], and those of `recipe`, which is needed by a cluster only.
+    pub fn execute_as(&self, program: Arc<Program>, recipe: impl FnOnce() -> Result<Recipe>) -> Result<JobOutcome> {
         match &self.role {
-            Role::Local => embedded::run(program, &self.args),
-            Role::Client(address) => client::submit_this_binary(address, &program.job_graph, &self.args, arguments()),
+            Role::Local => {
+                let name = program.job_graph.name.clone();
+                match self.run_here(program)? {
+                    outcome if outcome.status == JobStatus::Canceled => Err(embedded::cancelled(&name)),
+                    outcome => Ok(outcome),
+                }
+            }
+            Role::Client(address) => client::run_this_binary(address, &program.job_graph, &self.args, recipe()?),
             Role::Plan => plan::answer(&program.job_graph),
             Role::Check => check::write(&program),
             Role::Worker => worker::run(program),
+        }
+    }
+
+    /// Runs the program in this process, whatever its role, to its end, which may be a cancellation.
+    ///
+    /// # Errors
+    /// It failed.
+    pub fn run_here(&self, program: Arc<Program>) -> Result<JobOutcome> {
+        embedded::run(program, &self.args)
+    }
+
+    /// Submits the program that `recipe` builds in this binary, and does not wait for its end. Only for a client of a cluster.
+    ///
+    /// # Errors
+    /// It was not accepted, or there is no cluster.
+    pub fn submit(&self, program: &Program, recipe: Recipe) -> Result<(Client, JobId)> {
+        match &self.role {
+            Role::Client(address) => client::submit_this_binary(address, &program.job_graph, &self.args, recipe),
+            _ => Err(Error::input("there is no cluster to submit the job to: name one with -m host:port")),
+        }
+    }
+
+    /// What a worker was given beside its arguments. Can be asked for once, before the program is executed.
+    ///
+    /// # Errors
+    /// This process is no worker, or was given nothing.
+    pub fn payload(&self) -> Result<String> {
+        match self.role {
+            Role::Worker => worker::payload(),
+            _ => Err(Error::input("only the worker of a job has a payload")),
+        }
+    }
+
+    /// The `host:port` at which a worker reaches its JobManager.
+    ///
+    /// # Errors
+    /// This process is no worker.
+    pub fn jobmanager(&self) -> Result<String> {
+        match self.role {
+            Role::Worker => worker::variable(worker_env::JOBMANAGER),
+            _ => Err(Error::input("only the worker of a job has a JobManager to talk to")),
         }
     }
 }

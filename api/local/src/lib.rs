@@ -21,4 +21,4 @@ pub mod processes;
 pub mod worker;
 
 pub use args::EngineArgs;
-pub use launcher::{JobOutcome, Launcher};
+pub use launcher::{JobOutcome, Launcher, Recipe};

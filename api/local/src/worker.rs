@@ -7,7 +7,7 @@ use std::sync::Arc;
 use flott_control::ExecutionId;
 use flott_core::config::Configuration;
 use flott_core::ids::{JobId, TaskManagerId};
-use flott_core::{Error, Result};
+use flott_core::{Error, Result, ResultExt};
 use flott_operators::Program;
 use flott_taskmanager::supervisor::{JobManagerLink, worker_env};
 use flott_taskmanager::{WorkerOptions, run_worker};
@@ -48,13 +48,27 @@ pub(crate) fn run(program: Arc<Program>) -> Result<JobOutcome> {
 fn end_with_parent() {
     std::thread::spawn(|| {
         let mut byte = [0];
-        // Nothing is ever written, so a read returns when there is no writer any more.
+        // Behind the payload nothing is written, so a read returns when there is no writer any more.
         while matches!(std::io::stdin().read(&mut byte), Ok(1..)) {}
         eprintln!("the TaskManager has ended, and its worker with it");
         std::process::exit(1);
     });
 }
 
-fn variable(name: &str) -> Result<String> {
+/// What the TaskManager has written to standard input.
+pub(crate) fn payload() -> Result<String> {
+    let name = worker_env::PAYLOAD_BYTES;
+    let bytes: usize = variable(name)?.parse().map_err(|_| Error::input(format!("{name} is not a number")))?;
+    if bytes == 0 {
+        return Err(Error::input("the job was submitted without a payload"));
+    }
+    let mut payload = Vec::new();
+    let read = std::io::stdin().lock().take(bytes as u64).read_to_end(&mut payload);
+    read.context("reading the payload")?;
+    let text = String::from_utf8(payload).ok().filter(|text| text.len() == bytes);
+    text.ok_or_else(|| Error::system("the payload did not arrive whole"))
+}
+
+pub(crate) fn variable(name: &str) -> Result<String> {
     std::env::var(name).map_err(|_| Error::input(format!("{name} is not set: only a TaskManager starts workers")))
 }

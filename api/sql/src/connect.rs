@@ -9,6 +9,7 @@ use std::sync::Arc;
 use arrow::datatypes::SchemaRef;
 use flott_chunk::Chunk;
 use flott_connector_spi::{Boundedness, Source};
+use flott_core::config::options::CHECKPOINT_INTERVAL;
 use flott_core::{Error, Result};
 use flott_operators::program::NodeTargets;
 use flott_operators::sink::SinkOperator;
@@ -22,7 +23,8 @@ use flott_sql_runtime::spec::{LookupJoinSpec, SinkSpec, SourceSpec};
 use flott_tables::options::Options;
 
 use crate::plan::{COLLECT, Changelog};
-use crate::results::ResultSink;
+use crate::results::Results;
+use crate::results::offer::OfferSink;
 
 mod blackhole;
 mod datagen;
@@ -125,12 +127,12 @@ fn made(source: &impl Source) -> SourceDescription {
 
 /// The connectors, with where the rows of a SELECT go.
 pub struct TableConnectors {
-    results: Option<ResultSink>,
+    results: Option<Results>,
 }
 
 impl TableConnectors {
     /// `results` is needed by plans of a SELECT only.
-    pub fn new(results: Option<ResultSink>) -> Self {
+    pub fn new(results: Option<Results>) -> Self {
         Self { results }
     }
 }
@@ -150,12 +152,14 @@ impl Connectors for TableConnectors {
             "filesystem" => tail(filesystem::sink(spec)?, cx, targets),
             "print" => tail(print::Print::new(spec)?, cx, targets),
             "blackhole" => tail(blackhole::Blackhole::new(spec)?, cx, targets),
-            COLLECT => {
-                let results = self.results.clone().ok_or_else(|| {
-                    Error::input("the rows of a SELECT can only be shown by the process that runs the job: INSERT them INTO a table")
-                })?;
-                tail(results, cx, targets)
-            }
+            COLLECT => match &self.results {
+                Some(Results::Here(results)) => tail(results.clone(), cx, targets),
+                Some(Results::Offered(jobmanager)) => {
+                    let is_exactly_once = cx.config.get(CHECKPOINT_INTERVAL)?.is_some();
+                    tail(OfferSink { jobmanager: jobmanager.clone(), is_exactly_once }, cx, targets)
+                }
+                None => Err(Error::system("nobody is there to take the rows of the SELECT")),
+            },
             name => Err(unknown(&spec.table, name)),
         }
     }

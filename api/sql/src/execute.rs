@@ -8,14 +8,15 @@ use std::time::Duration;
 use flott_chunk::Chunk;
 use flott_core::config::{Configuration, options};
 use flott_core::{Error, Result};
-use flott_local::{JobOutcome, Launcher};
+use flott_local::{JobOutcome, Launcher, Recipe};
 use flott_operators::Program;
 use flott_sql_runtime::expr::Functions;
 use flott_sql_runtime::program;
-use flott_sql_runtime::spec::CompiledPlan;
+use flott_sql_runtime::spec::{CompiledPlan, Exchange, OperatorSpec};
 
 use crate::connect::TableConnectors;
-use crate::results::{ResultSink, results};
+use crate::plan::COLLECT;
+use crate::results::{Results, channel, fetch, results};
 use crate::session::Job;
 use crate::ship;
 
@@ -26,55 +27,77 @@ static FUNCTIONS: LazyLock<Functions> = LazyLock::new(|| Functions::new(flott_sq
 ///
 /// # Errors
 /// The plan has something that this build does not know.
-pub fn program(plan: &CompiledPlan, config: &Configuration, results: Option<ResultSink>) -> Result<Arc<Program>> {
+pub fn program(plan: &CompiledPlan, config: &Configuration, results: Option<Results>) -> Result<Arc<Program>> {
     let connectors = Arc::new(TableConnectors::new(results));
     program::build(plan, config, connectors, &FUNCTIONS).map(Arc::new)
 }
 
-/// Runs a job that writes tables. `arguments` come before the plan in the command line of workers: they make this binary
-/// call [`work`].
+/// Runs a job that writes tables. `arguments` are those of workers: they make this binary call [`work`].
 ///
 /// # Errors
 /// It was not accepted, or failed.
 pub fn insert(job: &Job, launcher: &Launcher, arguments: &[&str]) -> Result<JobOutcome> {
     let program = program(&job.plan, &merged(job, launcher), None)?;
-    let shipped = ship::to_arguments(&job.plan)?;
-    launcher.execute_as(program, || arguments.iter().map(|&text| text.to_owned()).chain(shipped).collect())
+    launcher.execute_as(program, || recipe(&job.plan, arguments))
 }
 
-/// What a worker does with the plan in its arguments.
+/// How workers build the program of a plan.
+fn recipe(plan: &CompiledPlan, arguments: &[&str]) -> Result<Recipe> {
+    let arguments = arguments.iter().map(|&text| text.to_owned()).collect();
+    Ok(Recipe { arguments, payload: Some(ship::to_text(plan)?) })
+}
+
+/// What a worker does with the plan that it was given.
 ///
 /// # Errors
-/// They are no plan of this build, or the job failed.
-pub fn work(plan: &[String], launcher: &Launcher) -> Result<JobOutcome> {
-    let program = program(&ship::from_arguments(plan)?, launcher.config(), None)?;
+/// It is no plan of this build, or the job failed.
+pub fn work(launcher: &Launcher) -> Result<JobOutcome> {
+    let plan = ship::from_text(&launcher.payload()?)?;
+    let results = Results::Offered(launcher.jobmanager()?);
+    let program = program(&plan, launcher.config(), Some(results))?;
     launcher.execute(program)
 }
 
-/// A SELECT that runs in this process.
+/// A SELECT that runs, in this process or in a cluster.
 pub struct Running {
     rows: Receiver<Chunk>,
     job: JoinHandle<Result<JobOutcome>>,
+    is_local: bool,
 }
 
-/// Runs a SELECT in this process.
+/// Runs a SELECT, in a cluster if the launcher has one. `arguments` are those of workers, as for [`insert`].
 ///
 /// # Errors
-/// Its rows are for another process; or its operators cannot be made.
-pub fn select(job: &Job, launcher: Launcher) -> Result<Running> {
-    if !launcher.is_local() {
-        return Err(Error::input(
-            "the rows of a SELECT are shown by the process that runs the job: leave out -m, or INSERT them INTO a table",
-        ));
-    }
+/// Its operators cannot be made, or the cluster does not accept it.
+pub fn select(job: &Job, launcher: Launcher, arguments: &[&str]) -> Result<Running> {
     let config = merged(job, &launcher);
+    if !launcher.is_local() {
+        let plan = gathered(&job.plan);
+        let program = program(&plan, &config, None)?;
+        let (client, id) = launcher.submit(&program, recipe(&plan, arguments)?)?;
+        let (sender, rows) = channel();
+        return Running::start(rows, false, move || fetch::run(client, id, sender));
+    }
     let is_exactly_once = config.get(options::CHECKPOINT_INTERVAL)?.is_some();
     let (sink, rows) = results(is_exactly_once);
-    let program = program(&job.plan, &config, Some(sink))?;
-    let run = move || launcher.execute(program);
-    let job = thread::Builder::new().name("select".to_owned()).spawn(run);
-    let job = job.map_err(|error| Error::system(format!("starting a thread: {error}")))?;
-    Ok(Running { rows, job })
+    let program = program(&job.plan, &config, Some(Results::Here(sink)))?;
+    Running::start(rows, true, move || launcher.run_here(program))
+}
+
+/// The plan of a SELECT, with all rows coming out of one subtask.
+fn gathered(plan: &CompiledPlan) -> CompiledPlan {
+    let mut plan = plan.clone();
+    let is_collected = |operator: &OperatorSpec| match operator {
+        OperatorSpec::Sink(sink) => sink.options.get("connector").is_some_and(|name| name == COLLECT),
+        _ => false,
+    };
+    for (index, node) in plan.nodes.iter_mut().enumerate().filter(|(_, node)| is_collected(&node.operator)) {
+        node.parallelism = Some(1);
+        for edge in plan.edges.iter_mut().filter(|edge| edge.target == index) {
+            edge.exchange = Exchange::Global;
+        }
+    }
+    plan
 }
 
 /// What comes next of a SELECT.
@@ -88,23 +111,45 @@ pub enum Next {
 }
 
 impl Running {
+    fn start(
+        rows: Receiver<Chunk>,
+        is_local: bool,
+        run: impl FnOnce() -> Result<JobOutcome> + Send + 'static,
+    ) -> Result<Self> {
+        let job = thread::Builder::new().name("select".to_owned()).spawn(run);
+        let job = job.map_err(|error| Error::system(format!("starting a thread: {error}")))?;
+        Ok(Self { rows, job, is_local })
+    }
+
     /// Waits so long for the next rows.
     pub fn next(&self, patience: Duration) -> Next {
         match self.rows.recv_timeout(patience) {
             Ok(chunk) => Next::Rows(chunk),
+            // A thread that the job left behind may keep the channel open.
+            Err(RecvTimeoutError::Timeout) if self.job.is_finished() => {
+                self.rows.try_recv().map_or(Next::End, Next::Rows)
+            }
             Err(RecvTimeoutError::Timeout) => Next::Pause,
             Err(RecvTimeoutError::Disconnected) => Next::End,
         }
     }
 
-    /// How it ended.
+    /// How it ended: it may have been cancelled.
     ///
     /// # Errors
-    /// It failed, or was cancelled.
+    /// It failed.
     pub fn end(self) -> Result<JobOutcome> {
         // Rows that nobody takes any more must not hold the job up.
         drop(self.rows);
         self.job.join().unwrap_or_else(|_| Err(Error::system("the thread of a SELECT panicked")))
+    }
+
+    /// Nobody wants more rows. A job of a cluster would go on for ever, so it is cancelled; one of this process ends with it.
+    ///
+    /// # Errors
+    /// The cluster could not be told.
+    pub fn give_up(self) -> Result<()> {
+        if self.is_local { Ok(()) } else { self.end().map(drop) }
     }
 }
 

@@ -1,5 +1,13 @@
 //! The rows of a SELECT, on their way from the job to whoever asked.
+//!
+//! In this process they go through a channel. From a cluster they are fetched: `handover` is what both ends of that agree on,
+//! `offer` the end of the job, `fetch` the end of the client.
 
+pub(crate) mod fetch;
+mod handover;
+pub(crate) mod offer;
+
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -11,6 +19,9 @@ use parking_lot::Mutex;
 
 /// How many chunks may wait for whoever looks at them; then the job waits.
 const CHUNKS_MAX: usize = 64;
+
+/// How many commits are remembered. What a restore commits again are those of the last checkpoints, which are far fewer.
+const COMMITTED_MAX: usize = 100_000;
 
 /// The end of a SELECT's rows that the job has.
 ///
@@ -24,13 +35,28 @@ pub struct ResultSink {
 struct Shared {
     sender: SyncSender<Chunk>,
     is_exactly_once: bool,
-    committed: Mutex<Vec<(CheckpointId, u32)>>,
+    /// The latest of what has been seen: a restore may commit it again.
+    committed: Mutex<BTreeSet<(CheckpointId, u32)>>,
+}
+
+/// Where the rows of a SELECT go.
+#[derive(Clone)]
+pub enum Results {
+    /// To a channel of this process.
+    Here(ResultSink),
+    /// To the client that asks the JobManager at this `host:port` for them.
+    Offered(String),
 }
 
 /// A sink for the rows of a SELECT, and where they come out.
 pub fn results(is_exactly_once: bool) -> (ResultSink, Receiver<Chunk>) {
-    let (sender, receiver) = sync_channel(CHUNKS_MAX);
+    let (sender, receiver) = channel();
     (ResultSink { shared: Arc::new(Shared { sender, is_exactly_once, committed: Mutex::default() }) }, receiver)
+}
+
+/// A channel to whoever looks at the rows.
+pub(crate) fn channel() -> (SyncSender<Chunk>, Receiver<Chunk>) {
+    sync_channel(CHUNKS_MAX)
 }
 
 impl Sink<Chunk> for ResultSink {
@@ -46,6 +72,16 @@ struct ResultWriter {
 }
 
 impl Shared {
+    /// Whether the rows of a subtask at a checkpoint have not been seen yet; from here on they have.
+    fn is_new(&self, checkpoint: CheckpointId, subtask: u32) -> bool {
+        let mut committed = self.committed.lock();
+        let is_new = committed.insert((checkpoint, subtask));
+        if committed.len() > COMMITTED_MAX {
+            committed.pop_first();
+        }
+        is_new
+    }
+
     fn send(&self, chunk: Chunk) -> Result<()> {
         self.sender.send(chunk).map_err(|_| Error::user_code("nobody looks at the result any more"))
     }
@@ -70,12 +106,9 @@ impl SinkWriter<Chunk> for ResultWriter {
     fn commit(&mut self, checkpoint: CheckpointId, committables: Vec<Committable>) -> Result<()> {
         for committable in committables {
             let (subtask, chunks): (u32, Vec<Chunk>) = codec::decode(&committable)?;
-            let mut committed = self.shared.committed.lock();
-            if committed.contains(&(checkpoint, subtask)) {
+            if !self.shared.is_new(checkpoint, subtask) {
                 continue;
             }
-            committed.push((checkpoint, subtask));
-            drop(committed);
             chunks.into_iter().try_for_each(|chunk| self.shared.send(chunk))?;
         }
         Ok(())
@@ -97,7 +130,8 @@ mod tests {
     fn writer(sink: &ResultSink) -> Box<dyn SinkWriter<Chunk>> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let io = runtime.handle().clone();
-        let cx = SinkContext { io, job: JobId([0; 16]), generation: 1, subtask: 0, parallelism: 1 };
+        let job = JobId([0; 16]);
+        let cx = SinkContext { io, job, generation: 1, subtask: 0, parallelism: 1, outlet: Default::default() };
         sink.writer(cx, Vec::new()).unwrap()
     }
 
@@ -111,6 +145,16 @@ mod tests {
         writer.commit(7, prepared.clone()).unwrap();
         writer.commit(7, prepared).unwrap();
         assert_eq!(receiver.try_iter().collect::<Vec<_>>(), [chunk(1), chunk(2)]);
+    }
+
+    #[test]
+    fn what_is_remembered_of_commits_is_bounded() {
+        let (sink, _receiver) = results(true);
+        for checkpoint in 0..COMMITTED_MAX as CheckpointId + 10 {
+            assert!(sink.shared.is_new(checkpoint, 0));
+        }
+        assert_eq!(sink.shared.committed.lock().len(), COMMITTED_MAX);
+        assert!(!sink.shared.is_new(COMMITTED_MAX as CheckpointId, 0));
     }
 
     #[test]

@@ -1,34 +1,30 @@
-//! A compiled plan as arguments of a program: how it gets to workers.
+//! A compiled plan as text: how it gets to workers.
 //!
-//! A worker runs the same binary with the same arguments. The plan is compressed, written in base64, and cut into arguments
-//! that no system finds too long.
+//! A worker runs the same binary with the same arguments. The plan is not one of them: it may be longer than a command line, and
+//! has the options of tables in it, which are not for everybody on the machine to read. It is compressed, written in base64, and
+//! goes to workers as the payload of the job.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flott_core::{Error, Result, ResultExt};
 use flott_sql_runtime::spec::CompiledPlan;
 
-/// Linux refuses an argument of more than 128 KiB.
-const ARGUMENT_MAX: usize = 100_000;
-
 /// What a plan may be when it is unpacked: nobody writes such a script.
 const PLAN_MAX: usize = 64 << 20;
 
-/// The arguments that stand for a plan.
-pub fn to_arguments(plan: &CompiledPlan) -> Result<Vec<String>> {
+/// The text that stands for a plan.
+pub fn to_text(plan: &CompiledPlan) -> Result<String> {
     let packed = zstd::bulk::compress(&plan.encode()?, 3).context("compressing the plan")?;
-    let text = STANDARD.encode(packed);
-    // Base64 is ASCII, so any position is a boundary.
-    Ok(text.as_bytes().chunks(ARGUMENT_MAX).map(|part| String::from_utf8_lossy(part).into_owned()).collect())
+    Ok(STANDARD.encode(packed))
 }
 
-/// The plan that stands in arguments.
+/// The plan that a text stands for.
 ///
 /// # Errors
-/// They are not from [`to_arguments`], or from another version.
-pub fn from_arguments(arguments: &[String]) -> Result<CompiledPlan> {
-    let damaged = |reason: String| Error::input(format!("the compiled plan in the arguments is damaged: {reason}"));
-    let packed = STANDARD.decode(arguments.concat()).map_err(|error| damaged(error.to_string()))?;
+/// It is not from [`to_text`], or from another version.
+pub fn from_text(text: &str) -> Result<CompiledPlan> {
+    let damaged = |reason: String| Error::input(format!("the compiled plan of the job is damaged: {reason}"));
+    let packed = STANDARD.decode(text).map_err(|error| damaged(error.to_string()))?;
     let bytes = zstd::bulk::decompress(&packed, PLAN_MAX).map_err(|error| damaged(error.to_string()))?;
     CompiledPlan::decode(&bytes)
 }
@@ -64,19 +60,17 @@ mod tests {
     fn plans_of_any_size_arrive() {
         for nodes in [0, 1, 20_000] {
             let plan = plan(nodes);
-            let arguments = to_arguments(&plan).unwrap();
-            assert!(arguments.iter().all(|argument| argument.len() <= ARGUMENT_MAX));
-            let arrived = from_arguments(&arguments).unwrap();
+            let arrived = from_text(&to_text(&plan).unwrap()).unwrap();
             assert_eq!(format!("{arrived:?}"), format!("{plan:?}"));
         }
     }
 
     #[test]
     fn what_is_damaged_or_of_another_version_is_refused() {
-        let error = from_arguments(&["x*".to_owned()]).unwrap_err();
+        let error = from_text("x*").unwrap_err();
         assert!(error.message.contains("damaged"), "{error}");
         let other = CompiledPlan { version: 99, ..plan(1) };
-        let error = from_arguments(&to_arguments(&other).unwrap()).unwrap_err();
+        let error = from_text(&to_text(&other).unwrap()).unwrap_err();
         assert!(error.message.contains("version 99"), "{error}");
     }
 }

@@ -15,6 +15,9 @@ pub struct JobSpec {
     pub artifact: Option<String>,
     /// The arguments of its `main`.
     pub args: Vec<String>,
+    /// What its workers are given beside them, for what has no place in a command line: that is short, and for all to read.
+    #[serde(default)]
+    pub payload: Option<String>,
     /// The savepoint or retained checkpoint to start from.
     pub savepoint: Option<String>,
     /// Whether state of the savepoint that no operator claims may be dropped.

@@ -20,7 +20,7 @@ pub use messages::{CheckpointKind, Down, ExecutionId, TaskManagerInfo, Up};
 pub use metrics::{StateMetrics, TaskMetrics};
 
 /// The version of the protocol between processes. A process of another version is refused.
-pub const PROTOCOL_VERSION: u32 = 3;
+pub const PROTOCOL_VERSION: u32 = 4;
 
 /// The reason of a [`Up::WorkerExited`] that the JobManager asked for.
 pub const WORKER_STOPPED: &str = "stopped";

@@ -172,6 +172,8 @@ pub enum Down {
         artifact: Option<String>,
         /// Arguments of the job's `main`.
         args: Vec<String>,
+        /// What it reads beside them.
+        payload: Option<String>,
         /// The configuration to plan with.
         config: Configuration,
     },

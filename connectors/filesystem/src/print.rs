@@ -119,7 +119,8 @@ mod tests {
     fn lines(sink: &PrintSink<&'static str>, parallelism: u32) -> String {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let io = runtime.handle().clone();
-        let cx = SinkContext { io, job: JobId([0; 16]), generation: 1, subtask: 1, parallelism };
+        let cx =
+            SinkContext { io, job: JobId([0; 16]), generation: 1, subtask: 1, parallelism, outlet: Default::default() };
         let mut writer = PrintWriter {
             format: sink.format,
             is_stderr: sink.is_stderr,

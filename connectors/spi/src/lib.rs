@@ -19,6 +19,6 @@ mod io;
 mod sink;
 mod source;
 
-pub use io::{IoHandle, Waker};
+pub use io::{IoHandle, Outlet, Waker};
 pub use sink::{Committable, Sink, SinkContext, SinkWriter};
 pub use source::{Boundedness, DiscoverContext, ReadStatus, ReaderContext, Source, SplitReader};

@@ -4,7 +4,7 @@ use flott_core::ids::{CheckpointId, Generation, JobId};
 use flott_core::time::Timestamp;
 use flott_core::{Batch, Data, Result};
 
-use crate::io::IoHandle;
+use crate::io::{IoHandle, Outlet};
 
 /// What a writer may use.
 #[derive(Clone)]
@@ -20,6 +20,8 @@ pub struct SinkContext {
     pub subtask: u32,
     /// How many writers there are.
     pub parallelism: u32,
+    /// Where a writer that hands rows out says what it has left.
+    pub outlet: Outlet,
 }
 
 /// Something durable that is not visible yet, encoded by the writer that made it.

@@ -347,8 +347,10 @@ impl Cluster {
 
 /// Whether two submissions mean the same job. Its parallelism may have changed since.
 fn is_same(one: &JobSpec, other: &JobSpec) -> bool {
-    let identity =
-        |spec: &JobSpec| (spec.artifact.clone(), spec.args.clone(), spec.savepoint.clone(), spec.graph.name.clone());
+    let identity = |spec: &JobSpec| {
+        let program = (spec.artifact.clone(), spec.args.clone(), spec.payload.clone());
+        (program, spec.savepoint.clone(), spec.graph.name.clone())
+    };
     identity(one) == identity(other)
 }
 

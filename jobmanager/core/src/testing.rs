@@ -48,6 +48,7 @@ pub(crate) fn spec() -> JobSpec {
         graph: graph(),
         artifact: None,
         args: Vec::new(),
+        payload: None,
         savepoint: None,
         allow_non_restored_state: false,
         claim_mode: ClaimMode::NoClaim,

@@ -17,6 +17,7 @@ fn facts() -> Vec<Fact> {
         graph,
         artifact: Some("ab".repeat(32)),
         args: vec!["--input".into(), "ä \"quoted\"".into()],
+        payload: Some("KLUv/Q==".into()),
         savepoint: None,
         allow_non_restored_state: false,
         claim_mode: flott_control::ClaimMode::default(),

@@ -11,6 +11,7 @@ use flott_core::ids::JobId;
 use flott_core::{Error, Result, ResultExt};
 use flott_jobmanager_core::view::{JobView, TaskManagerView};
 use flott_jobmanager_core::{Cluster, Reply, Request};
+use flott_proto::rows::RowsOffer;
 use flott_proto::server::Acceptor;
 use flott_proto::{ServerSession, Session};
 use flott_raft::FactLog;
@@ -20,6 +21,7 @@ use crate::artifacts::ArtifactStore;
 use crate::bind::{Endpoint, bind};
 use crate::leader::{Leader, LeaderClient};
 use crate::rest::Rest;
+use crate::rows::RowsHub;
 use crate::{rest, submission};
 
 /// What a JobManager is started with.
@@ -68,7 +70,9 @@ impl JobManager {
         let rpc = if listen { Some(bind(&config, RPC).await?) } else { None };
         let web = if rest { Some(bind(&config, REST).await?) } else { None };
 
+        let lease = config.get(options::CLIENT_HEARTBEAT_TIMEOUT)?;
         let leader = Leader::start(Cluster::new(config.clone()), log, store.clone()).await?;
+        let rows = RowsHub::new(leader.clone(), lease);
         let mut handle = JobManagerHandle {
             leader: leader.clone(),
             artifacts: artifacts.clone(),
@@ -78,13 +82,13 @@ impl JobManager {
             servers: Vec::new(),
         };
         if let Some((listener, address)) = rpc {
-            let host = Host { leader: leader.clone(), artifacts: artifacts.clone() };
+            let host = Host { leader: leader.clone(), artifacts: artifacts.clone(), rows: rows.clone() };
             handle.rpc_address = Some(address);
             handle.serve(flott_proto::server::serve(listener, host));
             tracing::info!(%address, "TaskManagers can register");
         }
         if let Some((listener, address)) = web {
-            let rest = Arc::new(Rest::new(leader, artifacts, store, config, address));
+            let rest = Arc::new(Rest::new(leader, artifacts, store, config, address, rows));
             handle.rest_address = Some(address);
             handle.serve(rest::serve(listener, rest));
             tracing::info!(%address, "REST API is up");
@@ -102,11 +106,16 @@ const REST: Endpoint = Endpoint { what: "the REST API", host: options::REST_BIND
 struct Host {
     leader: LeaderClient,
     artifacts: ArtifactStore,
+    rows: RowsHub,
 }
 
 impl Acceptor for Host {
     fn accept(&self, session: ServerSession) {
         self.leader.accept(session);
+    }
+
+    fn offer(&self, offer: RowsOffer) {
+        self.rows.accept(offer);
     }
 
     fn artifact(&self, sha256: &str) -> Option<PathBuf> {

@@ -18,6 +18,7 @@
 //! - `leader`: the task that owns the cluster's state, and how to talk to it
 //! - `rest`: Flink's REST API and `/metrics`
 //! - `artifacts` and `elf`: job binaries
+//! - `rows`: rows of queries, on their way to clients
 //! - `submission`: what is checked of a job first
 //! - `bind`: listening sockets
 //!
@@ -29,6 +30,7 @@ mod elf;
 mod job_manager;
 mod leader;
 mod rest;
+mod rows;
 mod submission;
 #[cfg(test)]
 mod tests;

@@ -14,6 +14,7 @@ mod jobs;
 mod metrics;
 mod operations;
 mod requirements;
+mod rows;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -32,6 +33,7 @@ use tokio::net::TcpListener;
 
 use crate::artifacts::ArtifactStore;
 use crate::leader::LeaderClient;
+use crate::rows::RowsHub;
 use error::ApiError;
 use operations::Operations;
 
@@ -46,6 +48,7 @@ pub(crate) struct Rest {
     pub(crate) store: Store,
     pub(crate) config: Configuration,
     pub(crate) address: SocketAddr,
+    pub(crate) rows: RowsHub,
     pub(crate) operations: Operations,
 }
 
@@ -58,8 +61,9 @@ impl Rest {
         store: Store,
         config: Configuration,
         address: SocketAddr,
+        rows: RowsHub,
     ) -> Self {
-        Self { leader, artifacts, store, config, address, operations: Operations::default() }
+        Self { leader, artifacts, store, config, address, rows, operations: Operations::default() }
     }
 
     /// The job that a path names.
@@ -96,6 +100,7 @@ fn router(rest: Arc<Rest>) -> Router {
         .route("/jobs/{job}/savepoints/{trigger}", get(operations::savepoint_status))
         .route("/jobs/{job}/stop", post(operations::stop))
         .route("/jobs/{job}/restart", post(jobs::restart))
+        .route("/jobs/{job}/rows", post(rows::ask))
         .route("/jobs/{job}/resource-requirements", get(requirements::get).put(requirements::put))
         .route("/artifacts/{sha256}", put(artifacts::upload).get(artifacts::exists))
         .route("/metrics", get(metrics::metrics))

@@ -108,6 +108,7 @@ fn spec(artifact: Option<String>) -> JobSpec {
         graph,
         artifact,
         args: vec![],
+        payload: None,
         savepoint: None,
         allow_non_restored_state: false,
         claim_mode: ClaimMode::NoClaim,

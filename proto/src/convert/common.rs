@@ -28,7 +28,7 @@ impl TryFrom<wire::ExecutionId> for ExecutionId {
 }
 
 /// The execution of a message that must have one.
-pub(super) fn execution(id: Option<wire::ExecutionId>) -> Result<ExecutionId> {
+pub(crate) fn execution(id: Option<wire::ExecutionId>) -> Result<ExecutionId> {
     ExecutionId::try_from(required(id, "execution")?)
 }
 

@@ -17,10 +17,11 @@ impl TryFrom<Down> for wire::DownMessage {
             Down::Registered { heartbeat_interval_ms } => Kind::Registered(wire::Registered { heartbeat_interval_ms }),
             Down::Refused(error) => Kind::Refused(error.into()),
             Down::Heartbeat => Kind::Heartbeat(wire::HeartbeatDown {}),
-            Down::StartWorker { execution, artifact, args, config } => Kind::StartWorker(wire::StartWorker {
+            Down::StartWorker { execution, artifact, args, payload, config } => Kind::StartWorker(wire::StartWorker {
                 execution: Some(execution.into()),
                 artifact,
                 args,
+                payload,
                 config_json: to_json(&config, "config_json")?,
             }),
             Down::StopWorker { execution } => Kind::StopWorker(wire::StopWorker { execution: Some(execution.into()) }),
@@ -82,6 +83,7 @@ impl TryFrom<wire::DownMessage> for Down {
                 execution: execution(start.execution)?,
                 artifact: start.artifact,
                 args: start.args,
+                payload: start.payload,
                 config: from_json(&start.config_json, "config_json")?,
             },
             Kind::StopWorker(stop) => Down::StopWorker { execution: execution(stop.execution)? },

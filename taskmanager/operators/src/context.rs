@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use flott_connector_spi::{IoHandle, Waker};
+use flott_connector_spi::{IoHandle, Outlet, Waker};
 use flott_core::Data;
 use flott_core::config::Configuration;
 use flott_core::ids::{Generation, JobId, SubtaskId};
@@ -38,6 +38,8 @@ pub struct TaskContext {
     pub waker: Waker,
     /// Whether the waker was called since the source was polled.
     pub woken: Arc<AtomicBool>,
+    /// What its sink is still to hand out.
+    pub outlet: Outlet,
     /// The splits that its source is reading now.
     pub splits: Arc<SplitSet>,
     /// Where its keyed state is kept.

@@ -99,6 +99,7 @@ impl Program {
             io: io.clone(),
             waker: Waker::new(|| {}),
             woken: Arc::new(AtomicBool::new(false)),
+            outlet: Default::default(),
             splits: Arc::default(),
             state: StateBackend::default(),
         }

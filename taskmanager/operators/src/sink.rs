@@ -36,6 +36,7 @@ impl<T: Data, S: Sink<T>> SinkOperator<T, S> {
             generation: cx.generation,
             subtask: cx.subtask.index,
             parallelism: cx.parallelism,
+            outlet: cx.outlet.clone(),
         };
         Self { sink, cx, writer: None, pending: Vec::new(), has_ended: false }
     }

@@ -69,6 +69,7 @@ fn context(io: &tokio::runtime::Handle, state: StateBackend) -> TaskContext {
         io: io.clone(),
         waker: flott_connector_spi::Waker::noop(),
         woken: Arc::default(),
+        outlet: Default::default(),
         splits: Arc::default(),
         state,
     }

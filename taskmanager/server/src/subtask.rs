@@ -48,7 +48,7 @@ pub enum Step {
     Progress,
     /// There was nothing to process.
     Idle,
-    /// There was no room in an output.
+    /// There was no room in an output, or what a sink hands out has not been taken.
     BackPressured,
 }
 
@@ -125,6 +125,8 @@ pub struct Subtask {
     has_unflushed: bool,
     has_ended: bool,
     is_finished: bool,
+    /// It is done, but for what its sink is still to hand out.
+    is_leaving: bool,
     /// Nothing is processed after the barrier of a stop.
     is_stopped: bool,
     no_more_splits: bool,
@@ -174,6 +176,7 @@ impl Subtask {
             has_unflushed: false,
             has_ended: false,
             is_finished: false,
+            is_leaving: false,
             is_stopped: false,
             no_more_splits: false,
             has_requested_split: false,
@@ -303,6 +306,9 @@ impl Subtask {
         if self.is_finished {
             return Ok(Step::Idle);
         }
+        if self.is_leaving {
+            return Ok(if self.leave() { Step::Progress } else { Step::BackPressured });
+        }
         let mut step = if self.drain(DRAIN_ENTRIES_MAX)? { Step::Progress } else { Step::Idle };
         if let Some(input) = self.gate.poll_barrier(now)? {
             self.act(input)?;
@@ -310,7 +316,7 @@ impl Subtask {
         }
         let until = flott_env::monotonic() + STEP_TIME_MAX;
         for _ in 0..INPUTS_PER_STEP_MAX {
-            if !self.outputs.iter().all(Sender::is_writable) {
+            if self.cx.outlet.is_full() || !self.outputs.iter().all(Sender::is_writable) {
                 return Ok(if step == Step::Progress { step } else { Step::BackPressured });
             }
             let progressed = if self.is_source() { self.poll_source(now)? } else { self.take_input(now)? };
@@ -545,10 +551,20 @@ impl Subtask {
         }
         self.control(Control::Commit(checkpoint))?;
         if is_last {
-            self.is_finished = true;
-            self.reports.push(Report::Status(TaskStatus::Finished));
+            self.is_leaving = true;
+            self.leave();
         }
         Ok(())
+    }
+
+    /// Finishes, unless somebody is still to take rows from its sink; whether it did.
+    fn leave(&mut self) -> bool {
+        if self.cx.outlet.has_rows() {
+            return false;
+        }
+        self.is_finished = true;
+        self.reports.push(Report::Status(TaskStatus::Finished));
+        true
     }
 
     /// The checkpoint will not complete. If it has been snapshotted, what had changed until then is in no other, so the next

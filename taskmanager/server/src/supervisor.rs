@@ -19,7 +19,7 @@ use flott_core::{Error, Result, ResultExt};
 use flott_operators::Program;
 use flott_proto::Session;
 use flott_proto::client;
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
@@ -57,6 +57,8 @@ pub mod worker_env {
     pub const GENERATION: &str = "FLOTT_GENERATION";
     /// The TaskManager's id.
     pub const TASK_MANAGER: &str = "FLOTT_TASK_MANAGER";
+    /// How many bytes of its standard input are the job's payload.
+    pub const PAYLOAD_BYTES: &str = "FLOTT_PAYLOAD_BYTES";
     /// The configuration of the job as JSON.
     pub const CONFIG: &str = "FLOTT_CONFIG";
     /// The configuration of the TaskManager as JSON: addresses and time-outs are not for jobs to choose.
@@ -228,8 +230,8 @@ impl TaskManager {
                         heartbeat = tokio::time::interval(Duration::from_millis(heartbeat_interval_ms.max(10)));
                     }
                     Some(Down::Refused(error)) => return Err(error.context("the JobManager refused this TaskManager")),
-                    Some(Down::StartWorker { execution, artifact, args, config }) => {
-                        self.start_worker(execution, artifact, args, config);
+                    Some(Down::StartWorker { execution, artifact, args, payload, config }) => {
+                        self.start_worker(execution, artifact, (args, payload), config);
                     }
                     Some(Down::StopWorker { execution }) => {
                         if let Some(worker) = self.workers.get(&execution) {
@@ -271,7 +273,7 @@ impl TaskManager {
         &mut self,
         execution: ExecutionId,
         artifact: Option<String>,
-        args: Vec<String>,
+        (args, payload): (Vec<String>, Option<String>),
         config: Configuration,
     ) {
         let (stop, stopped) = watch::channel(false);
@@ -298,6 +300,7 @@ impl TaskManager {
                     execution,
                     artifact,
                     args,
+                    payload,
                     config,
                     process_config: self.options.config.clone(),
                     task_manager: self.info.id.clone(),
@@ -343,6 +346,7 @@ struct WorkerProcess {
     execution: ExecutionId,
     artifact: String,
     args: Vec<String>,
+    payload: Option<String>,
     config: Configuration,
     process_config: Configuration,
     task_manager: TaskManagerId,
@@ -359,9 +363,16 @@ impl WorkerProcess {
         };
         let stderr = child.stderr.take();
         // Held until the worker has ended: waiting for a child would close it.
-        let _input = child.stdin.take();
+        let mut input = child.stdin.take();
         let log = self.dir.join("log").join(format!("{}-{}.err", self.execution.job, self.execution.generation));
         let tail = flott_env::spawn(copy_tail(stderr, log));
+        if let (Some(input), Some(payload)) = (&mut input, &self.payload) {
+            tokio::select! {
+                // One that does not read it has ended, or is about to, and its status says why.
+                _ = input.write_all(payload.as_bytes()) => {}
+                () = until_stopped(stopped.clone()) => {}
+            }
+        }
         let status = tokio::select! {
             status = child.wait() => status,
             () = until_stopped(stopped) => {
@@ -395,6 +406,7 @@ impl WorkerProcess {
         prune(&log);
         let out = log.join(format!("{}-{}.out", self.execution.job, self.execution.generation));
         let out = std::fs::File::create(&out).with_context(|| format!("creating {}", out.display()))?;
+        let payload_bytes = self.payload.as_ref().map_or(0, String::len);
         Command::new(&binary)
             .args(&self.args)
             .env(worker_env::ROLE, "worker")
@@ -402,6 +414,7 @@ impl WorkerProcess {
             .env(worker_env::JOB, self.execution.job.to_string())
             .env(worker_env::GENERATION, self.execution.generation.to_string())
             .env(worker_env::TASK_MANAGER, &self.task_manager.0)
+            .env(worker_env::PAYLOAD_BYTES, payload_bytes.to_string())
             .env(worker_env::CONFIG, self.config.to_json())
             .env(worker_env::PROCESS_CONFIG, self.process_config.to_json())
             .stdin(Stdio::piped())

@@ -28,6 +28,7 @@
 //! - [`OutputWatch`]: how long a sink has committed nothing
 //! - [`copy_folder`], [`files_below`], [`change_file`], [`local_path`]: savepoints as folders
 //! - [`Random`]: numbers from a seed that can be given again
+//! - [`Terminal`]: a command on a terminal, and someone who types
 //! - [`until`]: waiting, never without a limit
 
 mod binaries;
@@ -43,6 +44,7 @@ mod permit;
 mod process;
 mod random;
 mod setup;
+mod terminal;
 mod wait;
 
 pub use binaries::{binary, flights_events, python, repository};
@@ -56,4 +58,5 @@ pub use output::{assert_same, visible_lines};
 pub use process::{Paused, Process, environment_of, is_running, signal};
 pub use random::Random;
 pub use setup::{Setup, free_port};
+pub use terminal::Terminal;
 pub use wait::until;

@@ -79,7 +79,9 @@ fn the_page_on_state_runs() {
 #[test]
 fn the_page_on_sql_runs() {
     let output = run("sql.md");
-    for expected in ["| +I |                              a |           4 |", "+I\t2024-01-02T00:00\t", "\n500\n"] {
+    for expected in
+        ["| +I |                              a |           4 |", "+I\t2024-01-02T00:00\t", "\n500\n", "+I\t99\t9801\n"]
+    {
         assert!(output.contains(expected), "no '{expected}' in {output}");
     }
 }

@@ -147,7 +147,8 @@ impl Renderer {
     /// Shows the table over what was shown before.
     fn draw(&mut self, lines: usize, width: usize) -> Result<bool> {
         if self.drawn_lines > 0 {
-            let _ = write!(self.text, "\x1b[{}A\x1b[J", self.drawn_lines);
+            // To the beginning of the line first: Ctrl-C leaves its mark there.
+            let _ = write!(self.text, "\r\x1b[{}A\x1b[J", self.drawn_lines);
         }
         let screen = self.live.screen(&names(&self.schema), lines, width);
         self.drawn_lines = screen.lines().count();
@@ -178,6 +179,26 @@ impl Renderer {
         };
         self.text.push_str(&total);
         self.flush().map(drop)
+    }
+
+    /// The query was cancelled: what has come stays, as Flink's client says it.
+    pub(crate) fn cancelled(mut self) -> Result<()> {
+        let (form, rows) = (self.form, self.rows);
+        match form {
+            Form::Table => {
+                let (lines, width) = terminal_size();
+                self.draw(lines, width)?;
+            }
+            // The rows of a final table were still to come.
+            Form::Tableau if self.kept.is_none() && rows > 0 => {
+                self.border(true);
+                self.flush()?;
+            }
+            _ => {}
+        }
+        let noun = if rows == 1 { "row" } else { "rows" };
+        crate::terminal::say(format_args!("Query terminated, received a total of {rows} {noun}"));
+        Ok(())
     }
 
     fn final_table(&mut self, kept: &[Vec<ArrayRef>]) {

@@ -120,6 +120,9 @@ options! {
     /// How long a failure-rate job waits before each restart.
     FAILURE_RATE_DELAY: Duration = "restart-strategy.failure-rate.delay", "1 s", parse_duration;
 
+    /// How long a SELECT goes on in a cluster when its client does not ask for rows any more; then it is cancelled.
+    CLIENT_HEARTBEAT_TIMEOUT: Duration = "client.heartbeat.timeout", "3 min", positive_duration;
+
     /// How many slots a TaskManager offers.
     TASK_SLOTS: u32 = "taskmanager.numberOfTaskSlots", "1", count;
     /// How long a TaskManager looks for its JobManager before it gives up.

@@ -20,7 +20,14 @@ fn runtime() -> Runtime {
 }
 
 fn context(io: &IoHandle, generation: Generation) -> SinkContext {
-    SinkContext { io: io.clone(), job: JobId([7; 16]), generation, subtask: 0, parallelism: 1 }
+    SinkContext {
+        io: io.clone(),
+        job: JobId([7; 16]),
+        generation,
+        subtask: 0,
+        parallelism: 1,
+        outlet: Default::default(),
+    }
 }
 
 /// The names of all files below `folder`.

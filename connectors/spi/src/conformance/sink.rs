@@ -83,6 +83,7 @@ impl<T: Data, S: Sink<T>> Execution<'_, T, S> {
                 generation: self.generation,
                 subtask: subtask as u32,
                 parallelism: self.parallelism as u32,
+                outlet: Default::default(),
             };
             writers.push(self.sink.writer(cx, restored)?);
         }

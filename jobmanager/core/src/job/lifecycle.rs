@@ -236,6 +236,7 @@ impl Job {
                 execution: id,
                 artifact: self.spec.artifact.clone(),
                 args: self.spec.args.clone(),
+                payload: self.spec.payload.clone(),
                 config: graph.config.clone(),
             };
             ctx.send_to(&worker.task_manager, start);

@@ -132,6 +132,7 @@ pub(crate) fn subtask(
         io: io.handle().clone(),
         waker: Waker::new(|| {}),
         woken: Arc::default(),
+        outlet: Default::default(),
         splits: Arc::default(),
         state: StateBackend::default(),
     };
@@ -390,4 +391,30 @@ fn a_checkpoint_shares_files_of_complete_checkpoints_only() {
     // What a checkpoint does without is not shared again.
     assert!(taken(&mut shared, 7, &[]).is_empty());
     assert!(taken(&mut shared, 8, &third).is_empty());
+}
+
+#[test]
+fn a_sink_that_hands_rows_out_holds_its_subtask_up_without_stopping_it() {
+    let mut job = Job::new(1);
+    let now = flott_env::now_ms();
+    job.downstream[0].0.cx.outlet.set(true, true);
+    job.send(0..10);
+    job.upstream.step(now).unwrap();
+    job.upstream.flush().unwrap();
+    let (subtask, collected) = &mut job.downstream[0];
+    assert_eq!(subtask.step(now).unwrap(), Step::BackPressured);
+    assert!(collected.rows().is_empty(), "it is full");
+
+    // There is room, and something is still to be taken: it goes on, but does not finish.
+    subtask.cx.outlet.set(true, false);
+    assert_eq!(subtask.step(now).unwrap(), Step::Progress);
+    assert_eq!(collected.rows().len(), 10);
+    subtask.completed(1, false, true).unwrap();
+    assert!(!subtask.is_finished());
+    assert_eq!(subtask.step(now).unwrap(), Step::BackPressured);
+
+    subtask.cx.outlet.set(false, false);
+    assert_eq!(subtask.step(now).unwrap(), Step::Progress);
+    assert!(subtask.is_finished());
+    assert!(subtask.take_reports().any(|report| matches!(report, Report::Status(TaskStatus::Finished))));
 }

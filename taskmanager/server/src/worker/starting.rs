@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use flott_checkpoint::FileHandle;
 use flott_checkpoint::assign::channel_inputs;
 use flott_checkpoint::manifest::ChannelInput;
-use flott_connector_spi::Waker;
+use flott_connector_spi::{Outlet, Waker};
 use flott_control::{JobDeployment, TaskDeployment};
 use flott_core::config::options;
 use flott_core::config::options::StateBackendType;
@@ -89,6 +89,10 @@ impl Worker {
         self.counters.insert(task.subtask, Arc::clone(&counters));
         let woken = Arc::new(AtomicBool::new(false));
         let is_woken = Arc::clone(&woken);
+        let waker = Waker::new(move || {
+            is_woken.store(true, Ordering::Release);
+            signal.notify();
+        });
         let cx = TaskContext {
             job: self.execution.job,
             generation: self.execution.generation,
@@ -99,10 +103,8 @@ impl Worker {
             config: deployment.config.clone(),
             counters,
             io: tokio::runtime::Handle::current(),
-            waker: Waker::new(move || {
-                is_woken.store(true, Ordering::Release);
-                signal.notify();
-            }),
+            outlet: Outlet::new(waker.clone()),
+            waker,
             woken,
             splits: Arc::default(),
             state,

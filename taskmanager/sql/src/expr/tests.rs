@@ -125,6 +125,7 @@ fn a_projection_sees_the_watermark_of_its_operator() {
         io: runtime.handle().clone(),
         waker: flott_connector_spi::Waker::noop(),
         woken: Default::default(),
+        outlet: Default::default(),
         splits: Default::default(),
         state: Default::default(),
     };

@@ -189,6 +189,7 @@ impl Bed {
             io: self.runtime.handle().clone(),
             waker: flott_connector_spi::Waker::noop(),
             woken: Default::default(),
+            outlet: Default::default(),
             splits: Arc::clone(&self.splits),
             state: Default::default(),
         };
