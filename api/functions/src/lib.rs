@@ -17,6 +17,7 @@ mod json;
 mod matching;
 mod moment;
 mod numeric;
+mod partition_time;
 mod patterns;
 mod printf;
 mod query_time;
@@ -31,6 +32,7 @@ use std::sync::Arc;
 use arrow::array::ArrayRef;
 use datafusion::logical_expr::ScalarUDF;
 
+pub use partition_time::PartitionTime;
 pub use query_time::at_query_start;
 
 /// How values are shown: as a CAST to STRING shows them, instants in UTC.

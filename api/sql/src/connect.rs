@@ -10,7 +10,8 @@ use arrow::datatypes::SchemaRef;
 use flott_chunk::Chunk;
 use flott_connector_spi::{Boundedness, Source};
 use flott_core::config::options::CHECKPOINT_INTERVAL;
-use flott_core::{Error, Result};
+use flott_core::{Data, Error, Result};
+use flott_operators::operator::Operator;
 use flott_operators::program::NodeTargets;
 use flott_operators::sink::SinkOperator;
 use flott_operators::source::SourceHead;
@@ -51,7 +52,7 @@ pub struct SourceDescription {
 pub fn describe_source(spec: &SourceSpec) -> Result<SourceDescription> {
     match connector(&spec.table, &spec.options)? {
         "filesystem" => {
-            filesystem::source(spec)?;
+            filesystem::source(spec, None)?;
             let changelog = filesystem::changelog(&spec.options);
             let is_lookup = changelog == Changelog::InsertOnly;
             Ok(SourceDescription { changelog, boundedness: Boundedness::Bounded, is_lookup })
@@ -76,6 +77,15 @@ pub fn check_sink(spec: &SinkSpec) -> Result<Changelog> {
             Err(Error::input(format!("table '{}' cannot be written: the connector '{name}' only reads", spec.table)))
         }
         name => Err(unknown(&spec.table, name)),
+    }
+}
+
+/// What the writers of a table send to the one operator behind them that completes what they have written, if the table has
+/// one.
+pub(crate) fn commits(spec: &SinkSpec) -> Option<SchemaRef> {
+    match spec.options.get("connector").map(String::as_str) {
+        Some("filesystem") => filesystem::commit::committed(spec),
+        _ => None,
     }
 }
 
@@ -138,9 +148,18 @@ impl TableConnectors {
 }
 
 impl Connectors for TableConnectors {
-    fn source(&self, spec: &SourceSpec, cx: &TaskContext, targets: NodeTargets<'_>) -> Result<Box<dyn SourceTask>> {
+    fn source(
+        &self,
+        spec: &SourceSpec,
+        functions: &Functions,
+        cx: &TaskContext,
+        targets: NodeTargets<'_>,
+    ) -> Result<Box<dyn SourceTask>> {
         match connector(&spec.table, &spec.options)? {
-            "filesystem" => head(filesystem::source(spec)?, cx, targets),
+            "filesystem" => match filesystem::source(spec, Some(functions))? {
+                filesystem::TableFiles::Lines(source) => head(source, cx, targets),
+                filesystem::TableFiles::Blocks(source) => head(source, cx, targets),
+            },
             "datagen" => head(datagen::source(spec)?, cx, targets),
             "nexmark" => head(nexmark::source(spec)?, cx, targets),
             name => Err(unknown(&spec.table, name)),
@@ -149,7 +168,13 @@ impl Connectors for TableConnectors {
 
     fn sink(&self, spec: &SinkSpec, cx: &TaskContext, targets: NodeTargets<'_>) -> Result<Box<dyn Push<Chunk>>> {
         match connector(&spec.table, &spec.options)? {
-            "filesystem" => tail(filesystem::sink(spec)?, cx, targets),
+            "filesystem" => {
+                let (sink, _) = filesystem::sink(spec)?;
+                match commits(spec) {
+                    Some(_) => operator(filesystem::commit::Announcing::new(sink, cx), targets),
+                    None => tail(sink, cx, targets),
+                }
+            }
             "print" => tail(print::Print::new(spec)?, cx, targets),
             "blackhole" => tail(blackhole::Blackhole::new(spec)?, cx, targets),
             COLLECT => match &self.results {
@@ -164,6 +189,12 @@ impl Connectors for TableConnectors {
         }
     }
 
+    fn commit(&self, spec: &SinkSpec, cx: &TaskContext, targets: NodeTargets<'_>) -> Result<Box<dyn Push<Chunk>>> {
+        let (_, policy) = filesystem::sink(spec)?;
+        let path = options(&spec.table, &spec.options).required("path")?.to_owned();
+        operator(filesystem::commit::Committer::new(policy, path, cx), targets)
+    }
+
     fn lookup(
         &self,
         spec: &LookupJoinSpec,
@@ -172,7 +203,7 @@ impl Connectors for TableConnectors {
         cx: &TaskContext,
     ) -> Result<Box<dyn TableOperator>> {
         let table = match connector(&spec.table.table, &spec.table.options)? {
-            "filesystem" => filesystem::lookup(spec, &cx.io)?,
+            "filesystem" => filesystem::lookup(spec, functions, &cx.io)?,
             name => {
                 let table = &spec.table.table;
                 return Err(Error::input(format!(
@@ -202,8 +233,15 @@ fn head<S: Source<Item = Chunk>>(
 fn tail<S: flott_connector_spi::Sink<Chunk>>(
     sink: S,
     cx: &TaskContext,
+    targets: NodeTargets<'_>,
+) -> Result<Box<dyn Push<Chunk>>> {
+    operator::<(), _>(SinkOperator::new(sink, cx), targets)
+}
+
+fn operator<Out: Data, O: Operator<Chunk, Out> + 'static>(
+    operator: O,
     mut targets: NodeTargets<'_>,
 ) -> Result<Box<dyn Push<Chunk>>> {
-    let out = targets.output::<()>()?;
-    Ok(Box::new(OperatorNode::new(targets.id, targets.name, SinkOperator::new(sink, cx), out)))
+    let out = targets.output::<Out>()?;
+    Ok(Box::new(OperatorNode::new(targets.id, targets.name, operator, out)))
 }

@@ -21,15 +21,18 @@
 //! Names that begin with `.` or `_` are hidden, for our own source too.
 //!
 //! - [`FileSource`]: text, CSV, JSON lines; plain, gzip, zstd
-//! - [`FileSink`]: the same formats, exactly once
+//! - [`BlockSource`]: formats that are read in pieces of their own, such as Parquet
+//! - [`FileSink`]: formats of both kinds, exactly once
 //! - [`PrintSink`]: standard output or error
 
+mod blocks;
 mod print;
 mod sink;
 mod source;
 mod system;
 
+pub use blocks::{BlockSource, BlockSplit};
 pub use print::PrintSink;
-pub use sink::{FileSink, RollingPolicy};
+pub use sink::{BegunPart, FileSink, Folders, PartLog, RollingPolicy};
 pub use source::{FileSource, FileSplit};
 pub use system::FilePath;

@@ -1,6 +1,7 @@
 //! Records into files, each record visible exactly once.
 
 mod bucket;
+mod folders;
 mod local;
 mod object;
 mod part;
@@ -17,6 +18,7 @@ use flott_connector_spi::{Sink, SinkContext, SinkWriter};
 use flott_core::{Data, Error, Result};
 use flott_formats::{CsvEncoder, Encoder, JsonEncoder, TextEncoder};
 
+pub use self::folders::{BegunPart, Folders, PartLog};
 use self::local::LocalFolder;
 use self::object::ObjectFolder;
 use self::part::{Folder, PartNames};
@@ -62,16 +64,38 @@ pub struct FileSink<T> {
     delimiter: u8,
     has_header: bool,
     new_encoder: NewEncoder<T>,
-    bucket: Option<Bucket<T>>,
+    buckets: Buckets<T>,
     rolling: RollingPolicy,
+    log: Option<PartLog>,
+    is_held: bool,
     stores: Store,
 }
 
 /// Makes an encoder for a delimiter, and for a header or not.
 type NewEncoder<T> = Arc<dyn Fn(u8, bool) -> Box<dyn Encoder<T>> + Send + Sync>;
 
-/// Names the bucket of a record.
-type Bucket<T> = Arc<dyn Fn(&T) -> String + Send + Sync>;
+/// Into which folders below the sink's records go.
+pub(crate) enum Buckets<T> {
+    /// Into its own.
+    None,
+    /// Into the folder that this names.
+    Named(Arc<dyn Fn(&T) -> String + Send + Sync>),
+    /// Parts of each item into the folders that stand before them.
+    Parts(Arc<Split<T>>),
+}
+
+/// Takes an item apart.
+type Split<T> = dyn Fn(T) -> Result<Vec<(String, T)>> + Send + Sync;
+
+impl<T> Clone for Buckets<T> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::None => Self::None,
+            Self::Named(name) => Self::Named(Arc::clone(name)),
+            Self::Parts(split) => Self::Parts(Arc::clone(split)),
+        }
+    }
+}
 
 impl<T: Data + Display> FileSink<T> {
     /// Every record as a line, as `Display` shows it.
@@ -109,8 +133,10 @@ impl<T: Data> FileSink<T> {
             delimiter: b',',
             has_header: true,
             new_encoder,
-            bucket: None,
+            buckets: Buckets::None,
             rolling: RollingPolicy::default(),
+            log: None,
+            is_held: false,
             stores: Store::default(),
         }
     }
@@ -120,7 +146,29 @@ impl<T: Data> FileSink<T> {
     /// the folder, or that readers would pass over, fail the job.
     #[must_use]
     pub fn bucket_by(mut self, bucket: impl Fn(&T) -> String + Send + Sync + 'static) -> Self {
-        self.bucket = Some(Arc::new(bucket));
+        self.buckets = Buckets::Named(Arc::new(bucket));
+        self
+    }
+
+    /// Takes every item apart: each part of it goes into the folder below the sink's that stands before it, which is named as
+    /// with [`FileSink::bucket_by`].
+    #[must_use]
+    pub fn split_by(mut self, split: impl Fn(T) -> Result<Vec<(String, T)>> + Send + Sync + 'static) -> Self {
+        self.buckets = Buckets::Parts(Arc::new(split));
+        self
+    }
+
+    /// Notes the parts that its writers begin in `log`.
+    #[must_use]
+    pub fn log_parts(mut self, log: PartLog) -> Self {
+        self.log = Some(log);
+        self
+    }
+
+    /// Leaves it to whoever reads the log to make parts visible: see [`Folders`].
+    #[must_use]
+    pub fn held(mut self, yes: bool) -> Self {
+        self.is_held = yes;
         self
     }
 
@@ -160,8 +208,10 @@ impl<T: Data> FileSink<T> {
     }
 
     fn new_writer(&self, folder: Box<dyn Folder>, names: PartNames) -> FileWriter<T> {
-        let encoder = (self.new_encoder)(self.delimiter, self.has_header);
-        FileWriter::new(folder, names, encoder, self.bucket.clone(), self.rolling)
+        let (new_encoder, delimiter, has_header) = (Arc::clone(&self.new_encoder), self.delimiter, self.has_header);
+        let new_encoder = Box::new(move || new_encoder(delimiter, has_header));
+        let writer = FileWriter::new(folder, names, new_encoder, self.buckets.clone(), self.rolling);
+        writer.with_log(self.log.clone(), self.is_held)
     }
 
     fn names(&self, cx: &SinkContext) -> Result<PartNames> {
@@ -178,19 +228,23 @@ impl<T: Data> FileSink<T> {
 impl<T: Data> Sink<T> for FileSink<T> {
     fn writer(&self, cx: SinkContext, _restored: Vec<Vec<u8>>) -> Result<Box<dyn SinkWriter<T>>> {
         let names = self.names(&cx)?;
-        let folder: Box<dyn Folder> = match FilePath::parse(&self.path)? {
-            FilePath::Local(path) => {
-                let folder = LocalFolder::new(path.into());
-                if cx.generation > 1 {
-                    folder.remove_abandoned(&names)?;
-                }
-                Box::new(folder)
-            }
-            FilePath::Object { store, key } => {
-                let objects = open_store(&self.stores, &cx.io, &store)?;
-                Box::new(ObjectFolder::new(cx.io.clone(), objects, store, &key, &cx))
-            }
-        };
+        if let FilePath::Local(path) = FilePath::parse(&self.path)?
+            && cx.generation > 1
+        {
+            LocalFolder::new(path.into()).remove_abandoned(&names)?;
+        }
+        let folder = open_folder(&self.stores, &self.path, &cx)?;
         Ok(Box::new(self.new_writer(folder, names)))
     }
+}
+
+/// The place of the parts of a sink.
+fn open_folder(stores: &Store, path: &str, cx: &SinkContext) -> Result<Box<dyn Folder>> {
+    Ok(match FilePath::parse(path)? {
+        FilePath::Local(path) => Box::new(LocalFolder::new(path.into())),
+        FilePath::Object { store, key } => {
+            let objects = open_store(stores, &cx.io, &store)?;
+            Box::new(ObjectFolder::new(cx.io.clone(), objects, store, &key, cx))
+        }
+    })
 }

@@ -11,12 +11,31 @@ mod tests;
 use std::sync::Arc;
 
 use flott_checkpoint::Store;
-use flott_connector_spi::{Boundedness, DiscoverContext, ReaderContext, Source, SplitReader};
+use flott_connector_spi::{Boundedness, DiscoverContext, IoHandle, ReaderContext, Source, SplitReader};
 use flott_core::{Data, Error, Result};
 use flott_formats::{CsvDecoder, CsvOptions, Decoder, JsonDecoder, OnError, TextDecoder};
 
 use self::reader::FileReader;
 pub use self::split::FileSplit;
+use self::split::Listed;
+pub(crate) use self::split::ranges as split_plan;
+use crate::system::FilePath;
+
+/// Whether a file is read.
+pub(crate) type Choose = Arc<dyn Fn(&FilePath) -> Result<bool> + Send + Sync>;
+
+/// The files that a path means, of those that are chosen.
+pub(crate) fn kept(stores: &Store, io: &IoHandle, path: &str, choose: Option<&Choose>) -> Result<Vec<Listed>> {
+    let files = listing::list(stores, io, path)?;
+    let Some(choose) = choose else { return Ok(files) };
+    let mut kept = Vec::new();
+    for listed in files {
+        if choose(&listed.file)? {
+            kept.push(listed);
+        }
+    }
+    Ok(kept)
+}
 
 /// How files are read, apart from their format.
 #[derive(Clone, Copy)]
@@ -44,37 +63,46 @@ pub struct FileSource<T> {
     options: ReadOptions,
     csv: CsvOptions,
     new_decoder: NewDecoder<T>,
+    choose: Option<Choose>,
     stores: Store,
 }
 
-type NewDecoder<T> = Arc<dyn Fn(&CsvOptions) -> Box<dyn Decoder<T>> + Send + Sync>;
+/// Makes the decoder of a file.
+type NewDecoder<T> = Arc<dyn Fn(&CsvOptions, &FilePath) -> Result<Box<dyn Decoder<T>>> + Send + Sync>;
 
 impl FileSource<String> {
     /// The lines of text files in UTF-8, without their ends.
     pub fn text(path: impl Into<String>) -> Self {
-        Self::new(path.into(), false, Arc::new(|_| Box::new(TextDecoder::new())))
+        Self::new(path.into(), false, Arc::new(|_, _| Ok(Box::new(TextDecoder::new()))))
     }
 }
 
 impl<T: Data> FileSource<T> {
     /// The rows of CSV files whose first line names the columns; see [`FileSource::has_header`].
     pub fn csv(path: impl Into<String>) -> Self {
-        Self::new(path.into(), true, Arc::new(|options| Box::new(CsvDecoder::<T>::new(options))))
+        Self::new(path.into(), true, Arc::new(|options, _| Ok(Box::new(CsvDecoder::<T>::new(options)))))
     }
 
     /// The values of files with one JSON value a line.
     pub fn json(path: impl Into<String>) -> Self {
-        Self::new(path.into(), false, Arc::new(|_| Box::new(JsonDecoder::<T>::new())))
+        Self::new(path.into(), false, Arc::new(|_, _| Ok(Box::new(JsonDecoder::<T>::new()))))
     }
 
-    /// What decoders of your own make of files. A batch has one item at most, since an item may be many rows.
+    /// What decoders of your own make of files, one for each. A batch has one item at most, since an item may be many rows.
     pub fn with_decoder(
         path: impl Into<String>,
-        new_decoder: impl Fn() -> Box<dyn Decoder<T>> + Send + Sync + 'static,
+        new_decoder: impl Fn(&FilePath) -> Result<Box<dyn Decoder<T>>> + Send + Sync + 'static,
     ) -> Self {
-        let mut source = Self::new(path.into(), false, Arc::new(move |_| new_decoder()));
+        let mut source = Self::new(path.into(), false, Arc::new(move |_, file| new_decoder(file)));
         source.options.items_max = 1;
         source
+    }
+
+    /// Reads only those files for which `choose` is true.
+    #[must_use]
+    pub fn choose(mut self, choose: impl Fn(&FilePath) -> Result<bool> + Send + Sync + 'static) -> Self {
+        self.choose = Some(Arc::new(choose));
+        self
     }
 
     fn new(path: String, has_header: bool, new_decoder: NewDecoder<T>) -> Self {
@@ -86,7 +114,7 @@ impl<T: Data> FileSource<T> {
             chunk_bytes: 1 << 20,
             items_max: usize::MAX,
         };
-        Self { path, options, csv: CsvOptions::default(), new_decoder, stores: Store::default() }
+        Self { path, options, csv: CsvOptions::default(), new_decoder, choose: None, stores: Store::default() }
     }
 
     /// What becomes of malformed records. The default is to fail.
@@ -148,7 +176,7 @@ impl<T: Data> Source for FileSource<T> {
         if self.options.split_bytes == 0 {
             return Err(Error::input("split_bytes is 0: a split needs at least one byte"));
         }
-        let files = listing::list(&self.stores, &cx.io, &self.path)?;
+        let files = kept(&self.stores, &cx.io, &self.path, self.choose.as_ref())?;
         Ok(split::plan(files, self.options.split_bytes, cx.parallelism, self.options.whole_files))
     }
 

@@ -21,7 +21,9 @@
 //! - [`TextDecoder`], [`TextEncoder`]: a record is a line
 //! - [`CsvDecoder`], [`CsvEncoder`]: a record is a row, matched to the fields of a type by name or by place
 //! - [`JsonDecoder`], [`JsonEncoder`]: a record is a line with one JSON value
+//! - [`BlockFormat`]: what formats are whose files are read in pieces of their own
 
+mod blocks;
 mod csv;
 mod json;
 mod lines;
@@ -29,6 +31,7 @@ mod text;
 
 use flott_core::Result;
 
+pub use crate::blocks::{BlockFormat, BlockReader, FileBytes, Position};
 pub use crate::csv::{CsvDecoder, CsvEncoder, CsvOptions};
 pub use crate::json::{JsonDecoder, JsonEncoder};
 pub use crate::text::{TextDecoder, TextEncoder};
@@ -75,8 +78,24 @@ pub trait Decoder<T>: Send {
     fn decode(&mut self, input: &[u8], is_end: bool, rows_max: usize, rows: &mut Vec<T>) -> Decoded;
 }
 
-/// Makes bytes of rows.
+/// Makes the bytes of one file of rows.
 pub trait Encoder<T>: Send {
-    /// Appends `rows` to `out`. `is_first` says that they are the first of their file.
+    /// Appends `rows` to `out`, or keeps them for later. `is_first` says that they are the first of the file.
     fn encode(&mut self, rows: &[T], is_first: bool, out: &mut Vec<u8>) -> Result<()>;
+
+    /// How many bytes the rows that it keeps will take, about.
+    fn bytes_kept(&self) -> u64 {
+        0
+    }
+
+    /// How much memory they take, about.
+    fn memory_bytes(&self) -> u64 {
+        0
+    }
+
+    /// Appends what is missing at the end of the file. Nothing is encoded after that.
+    fn finish(&mut self, out: &mut Vec<u8>) -> Result<()> {
+        let _ = out;
+        Ok(())
+    }
 }

@@ -2,12 +2,18 @@
 //!
 //! - [`column`]: values as text into columns; [`scalar`]: one value from its text
 //! - [`json`], [`csv`], [`raw`]: formats, as decoders and encoders of [`flott_formats`]; [`lines`]: what those of lines share
+//! - [`parquet`], [`avro`]: formats that are read in pieces; [`conform`]: their columns as those of tables
 //! - [`options`]: what stands in `WITH (…)`
 
+pub mod avro;
 pub mod column;
+pub mod conform;
 pub mod csv;
 pub mod json;
 pub mod lines;
 pub mod options;
+pub mod parquet;
 pub mod raw;
 pub mod scalar;
+#[cfg(test)]
+mod testing;

@@ -101,6 +101,11 @@ impl Options {
         })
     }
 
+    /// An amount of memory such as `128 mb`, in bytes.
+    pub fn bytes(&self, key: &str) -> Result<Option<u64>> {
+        self.parsed(key, "an amount of memory such as '128 mb'", |text| flott_core::memory::parse_bytes(text).ok())
+    }
+
     /// That an option's value is wrong, and what it should be.
     pub fn wrong(&self, key: &str, text: &str, what: &str) -> Error {
         Error::input(format!("table '{}': option '{key}' is '{text}', and should be {what}", self.table))

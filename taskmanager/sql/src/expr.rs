@@ -7,7 +7,7 @@
 mod tests;
 mod watermark;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
@@ -19,6 +19,7 @@ use datafusion::execution::TaskContext as DfContext;
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::utils::collect_columns;
 use datafusion::prelude::SessionConfig;
 use datafusion_proto::physical_plan::DefaultPhysicalExtensionCodec;
 use datafusion_proto::physical_plan::from_proto::parse_physical_expr;
@@ -161,6 +162,16 @@ impl Compiled {
     /// The column that it is, if it is nothing else.
     pub fn as_column(&self) -> Option<usize> {
         self.column
+    }
+
+    /// The columns that it reads.
+    pub fn columns(&self) -> BTreeSet<usize> {
+        collect_columns(&self.expr).iter().map(Column::index).collect()
+    }
+
+    /// What is evaluated.
+    pub fn physical(&self) -> &Arc<dyn PhysicalExpr> {
+        &self.expr
     }
 
     fn failed(&self, error: &DataFusionError) -> Error {

@@ -22,11 +22,20 @@ const TIME_ZONE: &str = "table.local-time-zone";
 
 /// Makes what reads and writes tables. The runtime knows no connector; whoever builds programs gives it some.
 pub trait Connectors: Send + Sync {
-    /// The head of a chain that reads a table.
-    fn source(&self, spec: &SourceSpec, cx: &TaskContext, targets: NodeTargets<'_>) -> Result<Box<dyn SourceTask>>;
+    /// The head of a chain that reads a table. Its filters may call `functions`.
+    fn source(
+        &self,
+        spec: &SourceSpec,
+        functions: &Functions,
+        cx: &TaskContext,
+        targets: NodeTargets<'_>,
+    ) -> Result<Box<dyn SourceTask>>;
 
     /// The operator that writes a table.
     fn sink(&self, spec: &SinkSpec, cx: &TaskContext, targets: NodeTargets<'_>) -> Result<Box<dyn Push<Chunk>>>;
+
+    /// The operator behind those that write a table that completes what they have written.
+    fn commit(&self, spec: &SinkSpec, cx: &TaskContext, targets: NodeTargets<'_>) -> Result<Box<dyn Push<Chunk>>>;
 
     /// The operator that looks rows up in a table. `schema` is that of its input; its condition may call `functions`.
     fn lookup(
@@ -149,7 +158,7 @@ fn factory_of(
     let inputs = inputs_of(plan, index);
     match spec {
         OperatorSpec::Source(source) => {
-            NodeFactory::Source(Box::new(move |cx, targets| connectors.source(&source, cx, targets)))
+            NodeFactory::Source(Box::new(move |cx, targets| connectors.source(&source, &functions, cx, targets)))
         }
         OperatorSpec::Values { rows } => NodeFactory::Source(Box::new(move |cx, mut targets| {
             let (id, out) = (targets.id, targets.output::<Chunk>()?);
@@ -159,6 +168,7 @@ fn factory_of(
             make: Box::new(move |cx, mut targets| {
                 let operator: Box<dyn TableOperator> = match &spec {
                     OperatorSpec::Sink(sink) => return connectors.sink(sink, cx, targets).map(AnyPush::new),
+                    OperatorSpec::Commit(sink) => return connectors.commit(sink, cx, targets).map(AnyPush::new),
                     OperatorSpec::LookupJoin(lookup) => {
                         let input = inputs.first().ok_or_else(|| Error::system("a lookup join has no input"))?;
                         connectors.lookup(lookup, input, &functions, cx)?
@@ -197,6 +207,7 @@ pub fn kind_of(operator: &OperatorSpec) -> &'static str {
     match operator {
         OperatorSpec::Source(_) => "TableSourceScan",
         OperatorSpec::Sink(_) => "Sink",
+        OperatorSpec::Commit(_) => "PartitionCommitter",
         OperatorSpec::Watermark(_) => "WatermarkAssigner",
         OperatorSpec::Calc { .. } => "Calc",
         OperatorSpec::Expand { .. } => "Expand",

@@ -207,6 +207,8 @@ pub enum OperatorSpec {
     },
     /// One row for each primary key of a sink, from rows of which several may have the same.
     SinkMaterialize(SinkMaterializeSpec),
+    /// Completes what the writers of a table have written. One subtask. Made by the session's connectors.
+    Commit(SinkSpec),
 }
 
 /// A column of time, in which unit whatsoever.
@@ -263,7 +265,7 @@ pub struct SinkSpec {
     pub partition_keys: Vec<String>,
     /// The primary key, empty if there is none.
     pub primary_key: Vec<usize>,
-    /// Static partition columns of `INSERT INTO … PARTITION (…)` and whether `INSERT OVERWRITE` was said.
+    /// Whether it is `INSERT OVERWRITE`.
     pub is_overwrite: bool,
     /// Whether the script runs in batch mode.
     pub is_batch: bool,

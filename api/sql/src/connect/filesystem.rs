@@ -1,26 +1,35 @@
 //! `filesystem`: tables in files of a folder.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use arrow::datatypes::Schema;
 use flott_chunk::Chunk;
 use flott_connector_spi::IoHandle;
 use flott_core::{Error, Result};
-use flott_filesystem::{FileSink, FileSource, RollingPolicy};
-use flott_formats::{Decoder, Encoder};
+use flott_filesystem::{BlockSource, FileSink, FileSource, RollingPolicy};
+use flott_formats::Encoder;
+use flott_sql_runtime::expr::Functions;
 use flott_sql_runtime::operators::lookup_join::LookupTable;
 use flott_sql_runtime::spec::{LookupJoinSpec, SinkSpec, SourceSpec};
-use flott_tables::csv::{CsvDecoder, CsvEncoder, CsvOptions};
-use flott_tables::json::{
-    ChangeDecoder, ChangeEncoder, ChangeFormat, ChangeOptions, JsonDecoder, JsonEncoder, JsonOptions,
-};
+use flott_tables::avro::{AvroEncoder, AvroOptions};
+use flott_tables::csv::{CsvEncoder, CsvOptions};
+use flott_tables::json::{ChangeEncoder, ChangeFormat, ChangeOptions, JsonEncoder, JsonOptions};
 use flott_tables::options::Options;
-use flott_tables::raw::{RawDecoder, RawEncoder, RawOptions};
+use flott_tables::parquet::{ParquetEncoder, ParquetOptions};
+use flott_tables::raw::{RawEncoder, RawOptions};
 
 use crate::plan::Changelog;
+use commit::CommitPolicy;
+use layout::Layout;
+
+pub(super) mod commit;
+mod layout;
+mod pruning;
+mod reading;
 
 /// Formats by name.
-const FORMATS: [&str; 6] = ["csv", "json", "raw", "debezium-json", "canal-json", "maxwell-json"];
+const FORMATS: [&str; 8] = ["csv", "json", "raw", "avro", "parquet", "debezium-json", "canal-json", "maxwell-json"];
 
 /// What the records of a table's format say: rows, or changes of rows.
 pub(super) fn changelog(options: &BTreeMap<String, String>) -> Changelog {
@@ -31,60 +40,27 @@ pub(super) fn changelog(options: &BTreeMap<String, String>) -> Changelog {
 }
 
 /// The files of a table that is read.
-pub(super) fn source(spec: &SourceSpec) -> Result<FileSource<Chunk>> {
-    let options = super::options(&spec.table, &spec.options);
-    options.required("connector")?;
-    let path = options.required("path")?.to_owned();
-    refuse_partitions(&spec.table, &spec.partition_keys)?;
+pub(super) enum TableFiles {
+    /// In lines.
+    Lines(FileSource<Chunk>),
+    /// In pieces.
+    Blocks(BlockSource<Chunk>),
+}
+
+/// The files of a table that is read. Planning has no functions, and reads nothing: without them nothing is left out.
+pub(super) fn source(spec: &SourceSpec, functions: Option<&Functions>) -> Result<TableFiles> {
+    let options = super::scan_options(spec);
     super::refuse_metadata(spec, "filesystem")?;
-    let schema = super::projected(spec)?;
     super::whole::reload_ms(&options)?;
-    let source = match options.required("format")? {
-        "json" => {
-            let json = JsonOptions::read(&options)?;
-            // Once now, so that whoever makes decoders later need not expect a mistake.
-            JsonDecoder::new(&schema, json.clone())?;
-            FileSource::with_decoder(path, move || {
-                let decoder = JsonDecoder::new(&schema, json.clone()).expect("it was made once before");
-                Box::new(decoder) as Box<dyn Decoder<Chunk>>
-            })
-        }
-        "csv" => {
-            let csv = CsvOptions::read(&options)?;
-            let names: Vec<String> = spec.table_schema.fields().iter().map(|field| field.name().clone()).collect();
-            CsvDecoder::new(&schema, &names, csv.clone())?;
-            FileSource::with_decoder(path, move || {
-                let decoder = CsvDecoder::new(&schema, &names, csv.clone()).expect("it was made once before");
-                Box::new(decoder) as Box<dyn Decoder<Chunk>>
-            })
-            .whole_files(true)
-        }
-        "raw" => {
-            let raw = RawOptions::read(&options, &spec.table_schema)?;
-            RawDecoder::new(&schema, raw)?;
-            FileSource::with_decoder(path, move || {
-                let decoder = RawDecoder::new(&schema, raw).expect("it was made once before");
-                Box::new(decoder) as Box<dyn Decoder<Chunk>>
-            })
-        }
-        format => {
-            let Some(format) = ChangeFormat::of(format) else { return Err(unknown_format(&options, format)) };
-            let changes = ChangeOptions::read(&options, format)?;
-            ChangeDecoder::new(&schema, changes.clone())?;
-            // One reader has all of a file, so that changes come in their order.
-            FileSource::with_decoder(path, move || {
-                let decoder = ChangeDecoder::new(&schema, changes.clone()).expect("it was made once before");
-                Box::new(decoder) as Box<dyn Decoder<Chunk>>
-            })
-            .whole_files(true)
-        }
-    };
+    allow(&options, &SINK_OPTIONS);
+    let layout = Layout::new(&options, &spec.table_schema, &spec.partition_keys)?;
+    let files = reading::files(spec, &options, layout, functions)?;
     options.finish()?;
-    Ok(source)
+    Ok(files)
 }
 
 /// The files of a table that rows are looked up in.
-pub(super) fn lookup(spec: &LookupJoinSpec, io: &IoHandle) -> Result<LookupTable> {
+pub(super) fn lookup(spec: &LookupJoinSpec, functions: &Functions, io: &IoHandle) -> Result<LookupTable> {
     if changelog(&spec.table.options) != Changelog::InsertOnly {
         return Err(Error::input(format!(
             "rows cannot be looked up in table '{}': its files have changes of rows, not rows",
@@ -94,49 +70,131 @@ pub(super) fn lookup(spec: &LookupJoinSpec, io: &IoHandle) -> Result<LookupTable
     let reload_ms = super::whole::reload_ms(&super::options(&spec.table.table, &spec.table.options))?;
     let (table, keys) = super::whole::reading(spec);
     let schema = super::projected(&table)?;
-    Ok(super::whole::table(spec, schema, keys, source(&table)?, reload_ms, io))
+    Ok(match source(&table, Some(functions))? {
+        TableFiles::Lines(source) => super::whole::table(spec, schema, keys, source, reload_ms, io),
+        TableFiles::Blocks(source) => super::whole::table(spec, schema, keys, source, reload_ms, io),
+    })
 }
 
-/// The files of a table that is written.
-pub(super) fn sink(spec: &SinkSpec) -> Result<FileSink<Chunk>> {
+/// Options that only say how a table is written. They do not hinder that it is read.
+const SINK_OPTIONS: [&str; 17] = [
+    "sink.parallelism",
+    "sink.rolling-policy.file-size",
+    "sink.rolling-policy.rollover-interval",
+    "sink.rolling-policy.inactivity-interval",
+    "sink.rolling-policy.check-interval",
+    "sink.shuffle-by-partition.enable",
+    "sink.partition-commit.trigger",
+    "sink.partition-commit.delay",
+    "sink.partition-commit.watermark-time-zone",
+    "sink.partition-commit.policy.kind",
+    "sink.partition-commit.success-file.name",
+    "partition.time-extractor.kind",
+    "partition.time-extractor.timestamp-pattern",
+    "partition.time-extractor.timestamp-formatter",
+    "auto-compaction",
+    "compaction.file-size",
+    "compaction.parallelism",
+];
+
+/// Options that only say how a table is read.
+const SOURCE_OPTIONS: [&str; 2] = ["scan.parallelism", "scan.watermark.idle-timeout"];
+
+/// Makes options known that are of no importance here.
+fn allow(options: &Options, keys: &[&str]) {
+    for key in keys {
+        options.get(key);
+    }
+}
+
+/// The files of a table that is written, and when its partitions are complete.
+pub(super) fn sink(spec: &SinkSpec) -> Result<(FileSink<Chunk>, CommitPolicy)> {
     let options = super::options(&spec.table, &spec.options);
     options.required("connector")?;
     let path = options.required("path")?.to_owned();
-    refuse_partitions(&spec.table, &spec.partition_keys)?;
-    let mut rolling = RollingPolicy::default();
-    if let Some(duration) = options.duration("sink.rolling-policy.rollover-interval")? {
-        rolling.duration_max = duration;
+    allow(&options, &SOURCE_OPTIONS);
+    options.get("sink.parallelism");
+    let layout = Layout::new(&options, &spec.table_schema, &spec.partition_keys)?.map(Arc::new);
+    if spec.is_overwrite && !spec.is_batch {
+        return Err(Error::input(format!(
+            "table '{}': INSERT OVERWRITE is there in batch mode only: SET 'execution.runtime-mode' = 'batch', or INSERT INTO",
+            spec.table
+        )));
     }
-    if let Some(duration) = options.duration("sink.rolling-policy.inactivity-interval")? {
-        rolling.inactivity_max = duration;
+    for key in ["auto-compaction", "sink.shuffle-by-partition.enable"] {
+        if options.flag(key, false)? {
+            return Err(options.wrong(key, "true", "false: it is not there yet"));
+        }
     }
+    for key in ["compaction.file-size", "compaction.parallelism"] {
+        options.get(key);
+    }
+    let policy = CommitPolicy::read(&options, spec, layout.clone())?;
+    let rolling = rolling_policy(&options)?;
     let format = options.required("format")?;
-    let sink = match format {
+    let schema = match &layout {
+        Some(layout) => layout.file_schema(&spec.table_schema),
+        None => spec.table_schema.clone(),
+    };
+    let new_encoder = encoder(&options, format, &schema)?;
+    options.finish()?;
+    writable(&spec.table, &schema, format)?;
+    let mut sink = FileSink::with_encoder(path, new_encoder).rolling(rolling).suffix(format!(".{format}"));
+    if let Some(layout) = layout {
+        sink = sink.split_by(move |chunk| layout.split(&chunk));
+    }
+    Ok((sink.held(spec.is_overwrite), policy))
+}
+
+/// Flink's options of when a part is closed. Here parts are closed at every checkpoint in every format.
+fn rolling_policy(options: &Options) -> Result<RollingPolicy> {
+    let half_an_hour = std::time::Duration::from_secs(1800);
+    let bytes_max = options.bytes("sink.rolling-policy.file-size")?.unwrap_or(128 << 20);
+    let duration_max = options.duration("sink.rolling-policy.rollover-interval")?.unwrap_or(half_an_hour);
+    let inactivity_max = options.duration("sink.rolling-policy.inactivity-interval")?.unwrap_or(half_an_hour);
+    // Parts are looked at when they are due.
+    options.duration("sink.rolling-policy.check-interval")?;
+    Ok(RollingPolicy { bytes_max, duration_max, inactivity_max })
+}
+
+type NewEncoder = Box<dyn Fn() -> Box<dyn Encoder<Chunk>> + Send + Sync>;
+
+/// Makes encoders of a format for these columns.
+fn encoder(options: &Options, format: &str, schema: &Arc<Schema>) -> Result<NewEncoder> {
+    let schema = schema.clone();
+    Ok(match format {
         "json" => {
-            let json = JsonOptions::read(&options)?;
-            FileSink::with_encoder(path, move || Box::new(JsonEncoder::new(json.clone())) as Box<dyn Encoder<Chunk>>)
+            let json = JsonOptions::read(options)?;
+            Box::new(move || Box::new(JsonEncoder::new(json.clone())))
         }
         "csv" => {
-            let csv = CsvOptions::read(&options)?;
-            FileSink::with_encoder(path, move || Box::new(CsvEncoder::new(csv.clone())) as Box<dyn Encoder<Chunk>>)
+            let csv = CsvOptions::read(options)?;
+            Box::new(move || Box::new(CsvEncoder::new(csv.clone())))
         }
         "raw" => {
-            let raw = RawOptions::read(&options, &spec.table_schema)?;
-            FileSink::with_encoder(path, move || Box::new(RawEncoder::new(raw)) as Box<dyn Encoder<Chunk>>)
+            let raw = RawOptions::read(options, &schema)?;
+            Box::new(move || Box::new(RawEncoder::new(raw)))
         }
-        format => {
-            let Some(format) = ChangeFormat::of(format) else { return Err(unknown_format(&options, format)) };
-            let changes = ChangeOptions::read(&options, format)?;
-            changes.check_sink(&spec.table)?;
-            FileSink::with_encoder(path, move || {
-                Box::new(ChangeEncoder::new(changes.clone())) as Box<dyn Encoder<Chunk>>
+        "avro" => {
+            let (table, avro) = (options.table().to_owned(), AvroOptions::read(options)?);
+            // Once now, so that whoever makes encoders later need not expect a mistake.
+            AvroEncoder::new(&table, &schema, avro)?;
+            Box::new(move || {
+                Box::new(AvroEncoder::new(&table, &schema, avro).expect("it was made once before"))
             })
         }
-    };
-    let suffix = format!(".{format}");
-    options.finish()?;
-    writable(&spec.table, &spec.table_schema, format)?;
-    Ok(sink.rolling(rolling).suffix(suffix))
+        "parquet" => {
+            let parquet = ParquetOptions::read(options)?;
+            flott_tables::parquet::check_columns(options.table(), &schema)?;
+            Box::new(move || Box::new(ParquetEncoder::new(&schema, parquet.clone())))
+        }
+        format => {
+            let Some(format) = ChangeFormat::of(format) else { return Err(unknown_format(options, format)) };
+            let changes = ChangeOptions::read(options, format)?;
+            changes.check_sink(options.table())?;
+            Box::new(move || Box::new(ChangeEncoder::new(changes.clone())))
+        }
+    })
 }
 
 /// That a format has a form for each column.
@@ -147,15 +205,6 @@ fn writable(table: &str, schema: &Schema, format: &str) -> Result<()> {
         Some(field) => Err(Error::input(format!(
             "table '{table}': the column '{}' is a MAP, which CSV cannot hold: use 'format' = 'json'",
             field.name()
-        ))),
-        None => Ok(()),
-    }
-}
-
-fn refuse_partitions(table: &str, keys: &[String]) -> Result<()> {
-    match keys.first() {
-        Some(key) => Err(Error::input(format!(
-            "table '{table}' is PARTITIONED BY '{key}': partitioned tables are not there yet"
         ))),
         None => Ok(()),
     }

@@ -111,6 +111,8 @@ mod tests {
     use arrow::array::{Int64Array, StringArray};
     use arrow::datatypes::{DataType, Field, Schema};
 
+    use flott_sql_runtime::expr::Functions;
+
     use super::*;
     use crate::connect::filesystem;
 
@@ -140,7 +142,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
         let interval = ("lookup.full-cache.periodic-reload.interval", "5 s");
         let spec = spec(folder.path().to_str().unwrap(), &[("lookup.cache", "FULL"), interval]);
-        let table = filesystem::lookup(&spec, runtime.handle()).unwrap();
+        let table = filesystem::lookup(&spec, &Functions::new([]), runtime.handle()).unwrap();
         assert_eq!((table.width, &table.keys[..], table.reload_ms), (1, &[1][..], Some(5000)));
         let rows = arrow::compute::concat_batches(&table.schema, &(table.load)().unwrap()).unwrap();
         assert_eq!(*rows.column(0), Arc::new(StringArray::from(vec!["one", "two", "three"])) as _);
@@ -160,7 +162,7 @@ mod tests {
             ("lookup.full-cache.periodic-reload.schedule-mode", "FIXED_RATE", "FIXED_DELAY"),
         ];
         for (option, value, instead) in cases {
-            let error = filesystem::lookup(&spec("/nowhere", &[(option, value)]), runtime.handle()).err().unwrap();
+            let error = filesystem::lookup(&spec("/nowhere", &[(option, value)]), &Functions::new([]), runtime.handle()).err().unwrap();
             let error = error.to_string();
             assert!(error.contains(option) && error.contains(value) && error.contains(instead), "{error}");
         }

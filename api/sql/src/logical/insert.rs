@@ -50,7 +50,7 @@ pub(super) fn insert(scope: &Arc<Scope>, insert: &Insert) -> Result<(LogicalPlan
     let sink = written(scope, &path, table, insert)?;
     let plan = scope.plan(&insert.query)?;
     let columns: Vec<&Column> = table.sink_columns().collect();
-    let sources = sources(scope, &path, &columns, insert)?;
+    let sources = sources(scope, &path, &columns, &table.partition_keys, insert)?;
     let given = sources.iter().filter(|source| matches!(source, From::Query(_))).count();
     let query = plan.schema().inner();
     let refuse = |cause: &str| {
@@ -96,7 +96,13 @@ pub(super) fn insert(scope: &Arc<Scope>, insert: &Insert) -> Result<(LogicalPlan
     Ok((plan, sink))
 }
 
-fn sources(scope: &Arc<Scope>, path: &Path, columns: &[&Column], insert: &Insert) -> Result<Vec<From>> {
+fn sources(
+    scope: &Arc<Scope>,
+    path: &Path,
+    columns: &[&Column],
+    partition_keys: &[String],
+    insert: &Insert,
+) -> Result<Vec<From>> {
     let known = |name: &str| match columns.iter().position(|column| column.name == name) {
         Some(at) => Ok(at),
         None => {
@@ -107,6 +113,14 @@ fn sources(scope: &Arc<Scope>, path: &Path, columns: &[&Column], insert: &Insert
     let mut sources: Vec<From> = columns.iter().map(|_| From::Nothing).collect();
     for (name, value) in &insert.partition {
         let at = known(name)?;
+        if !partition_keys.contains(name) {
+            let keys = match partition_keys {
+                [] => "is not partitioned".to_owned(),
+                keys => format!("is PARTITIONED BY ({})", keys.join(", ")),
+            };
+            let cause = format!("'{name}' is no partition column: '{path}' {keys}");
+            return Err(mistake_at(cause, insert.table.start));
+        }
         let expr = scope.expr(value, &DFSchema::empty())?;
         let (from, to) = (expr.get_type(&DFSchema::empty())?, columns[at].data_type.to_arrow());
         // As in Hive, constants of partitions are texts.

@@ -206,7 +206,7 @@ impl Emitter<'_, '_> {
             ports = self.without_update_before(ports)?;
         }
         let parallelism = parallelism_of(&sink.options, "sink.parallelism", &sink.name)?;
-        let op = OperatorSpec::Sink(SinkSpec {
+        let spec = SinkSpec {
             table: sink.name.clone(),
             options: sink.options.clone(),
             table_schema: Arc::clone(&sink.schema),
@@ -215,7 +215,7 @@ impl Emitter<'_, '_> {
             primary_key: sink.primary_key.clone(),
             is_overwrite: sink.is_overwrite,
             is_batch: self.planner.settings.is_batch,
-        });
+        };
         let kinds = self.planner.props(input).kinds;
         let mut wish = Wish::Any;
         if let Some(parallelism) = parallelism
@@ -228,8 +228,17 @@ impl Emitter<'_, '_> {
         // Named by its table alone: what has been written is to be committed, whatever is written next.
         let rel = Rel { digest: stable_hash(&("Sink", &sink.name)), ..rel.clone() };
         let schema = self.planner.schema(input);
+        let op = OperatorSpec::Sink(spec.clone());
         let node = self.node(op, schema, &[(ports, wish)], &rel, parallelism, false)?;
         self.planned.notes[node].changelog = "NONE".to_owned();
+        if let Some(told) = crate::connect::commits(&spec) {
+            self.planned.plan.nodes[node].schema = Arc::clone(&told);
+            let rel = Rel { digest: stable_hash(&("Commit", &sink.name)), ..rel };
+            let ports = vec![self.port(node, id)];
+            let committer = self.node(OperatorSpec::Commit(spec), told, &[(ports, Wish::One)], &rel, None, false)?;
+            self.planned.notes[committer].changelog = "NONE".to_owned();
+            return Ok(vec![self.port(committer, id)]);
+        }
         Ok(vec![self.port(node, id)])
     }
 

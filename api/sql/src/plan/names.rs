@@ -50,6 +50,7 @@ pub(super) fn name(op: &OperatorSpec, inputs: &[SchemaRef], output: &SchemaRef) 
             }
             format!("{kind}(table=[[{}{more}]], fields=[{}])", source.table.replace('.', ", "), fields())
         }
+        OperatorSpec::Commit(sink) => format!("{kind}(table=[{}])", sink.table),
         OperatorSpec::Sink(sink) => format!("{kind}(table=[{}], fields=[{}])", sink.table, fields()),
         OperatorSpec::Watermark(watermark) => {
             format!("{kind}(rowtime=[{}], watermark=[{}])", column(watermark.column), watermark.watermark.text)

@@ -11,7 +11,7 @@ const NAME_BYTES_MAX: usize = 255;
 pub(crate) fn check(bucket: &str) -> Result<()> {
     let refuse = |reason: &str| {
         let name: String = bucket.chars().take(80).collect();
-        Err(Error::user_code(format!("bucket_by returned the name {name:?}: {reason}")))
+        Err(Error::user_code(format!("records cannot go into the folder {name:?}: {reason}")))
     };
     if bucket.is_empty() {
         return Ok(());
@@ -45,7 +45,7 @@ mod tests {
         for bad in ["/etc", "..", "a/../../b", "a//b", "a/", ".", ".git", "a/_b", "a\0b", "a\nb", &long] {
             let error = check(bad).unwrap_err();
             assert_eq!(error.kind, flott_core::ErrorKind::UserCode);
-            assert!(error.message.starts_with("bucket_by returned the name \""), "{error}");
+            assert!(error.message.starts_with("records cannot go into the folder \""), "{error}");
         }
     }
 }

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use flott_core::{Error, Result};
 
-use crate::sink::part::{ClosedPart, Folder, OpenPart, PartNames};
-use crate::system::{FilePath, local_error};
+use crate::sink::part::{ClosedPart, Folder, OpenPart, PartNames, UNKNOWN_BYTES};
+use crate::system::{FilePath, is_hidden, local_error};
 
 /// A folder of the file system.
 pub(crate) struct LocalFolder {
@@ -106,6 +106,44 @@ impl Folder for LocalFolder {
         }
         sync_folders(renamed.into_iter())
     }
+
+    fn clear(&mut self, bucket: &str, names: &PartNames) -> Result<()> {
+        clear(&self.root.join(bucket), names).map_err(|(path, error)| local_error(path.display(), &error))
+    }
+
+    fn touch(&mut self, bucket: &str, name: &str) -> Result<()> {
+        let folder = self.root.join(bucket);
+        let path = folder.join(name);
+        let touch = || {
+            create_folder(&folder)?;
+            File::create(&path)?;
+            sync(&folder)
+        };
+        touch().map_err(|error| local_error(path.display(), &error))
+    }
+}
+
+/// Removes the visible files below a folder, but those of the job.
+fn clear(folder: &Path, names: &PartNames) -> Result<(), (PathBuf, io::Error)> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err((folder.to_owned(), error)),
+    };
+    for entry in entries {
+        let entry = entry.map_err(|error| (folder.to_owned(), error))?;
+        let (path, name) = (entry.path(), entry.file_name());
+        let name = name.to_string_lossy();
+        if is_hidden(&name) {
+            continue;
+        }
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            clear(&path, names)?;
+        } else if !names.is_own(&name) {
+            fs::remove_file(&path).map_err(|error| (path, error))?;
+        }
+    }
+    Ok(())
 }
 
 /// Makes a part visible. Returns whether it was not before.
@@ -118,7 +156,7 @@ fn commit(part: &ClosedPart, names: &PartNames) -> Result<bool> {
     };
     let target_exists = fs::exists(target).map_err(|error| local_error(target, &error))?;
     match fs::metadata(staged) {
-        Ok(metadata) if metadata.len() != part.bytes => Err(Error::input(format!(
+        Ok(metadata) if part.bytes != UNKNOWN_BYTES && metadata.len() != part.bytes => Err(Error::input(format!(
             "{staged} has {} bytes, but was closed with {}: it was changed or damaged",
             metadata.len(),
             part.bytes
@@ -132,8 +170,8 @@ fn commit(part: &ClosedPart, names: &PartNames) -> Result<bool> {
             renamed => renamed.map(|()| true).map_err(|error| local_error(target, &error)),
         },
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(local_error(staged, &error)),
-        // The folder may not have been synced when the last execution died.
-        Err(_) if target_exists => Ok(true),
+        // The folder may not have been synced when the last execution died. Or somebody else has just committed it.
+        Err(_) if target_exists || fs::exists(target).unwrap_or(false) => Ok(true),
         Err(_) => part.missing(names).map(|()| false),
     }
 }
@@ -149,6 +187,11 @@ struct LocalPart {
 }
 
 impl OpenPart for LocalPart {
+    fn names(&self) -> (FilePath, FilePath) {
+        let name = |path: &Path| FilePath::Local(path.to_string_lossy().into_owned());
+        (name(&self.pending), name(&self.target))
+    }
+
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.file.write_all(bytes).map_err(|error| local_error(self.path.display(), &error))?;
         self.bytes += bytes.len() as u64;

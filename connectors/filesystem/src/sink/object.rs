@@ -12,7 +12,7 @@ use object_store::{ObjectStore, ObjectStoreExt};
 use tokio::io::AsyncWriteExt;
 
 use crate::sink::part::{ClosedPart, Folder, OpenPart, PartNames};
-use crate::system::{FilePath, object_error, object_key};
+use crate::system::{FilePath, is_hidden, object_error, object_key};
 
 /// A part up to this size is one request; a larger one is uploaded in pieces of it.
 const PIECE_BYTES: usize = 8 << 20;
@@ -70,6 +70,34 @@ impl Folder for ObjectFolder {
             .try_for_each_concurrent(COMMITS_MAX, |part| commit(objects, store, part, names));
         self.io.block_on(commits)
     }
+
+    fn clear(&mut self, bucket: &str, names: &PartNames) -> Result<()> {
+        let folder = join(&[&self.root, bucket]);
+        let place = format!("{}/{folder}", self.store);
+        let clear = async {
+            let prefix = object_key(&folder)?;
+            let found: Vec<_> = self.objects.list(Some(&prefix)).try_collect().await.map_err(|error| object_error(&place, &error))?;
+            for object in found {
+                let key = object.location.as_ref();
+                let relative = key.strip_prefix(&folder).unwrap_or(key).trim_start_matches('/');
+                if relative.split('/').any(is_hidden) || names.is_own(relative) {
+                    continue;
+                }
+                match self.objects.delete(&object.location).await {
+                    Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
+                    Err(error) => return Err(object_error(format!("{}/{key}", self.store), &error)),
+                }
+            }
+            Ok(())
+        };
+        self.io.block_on(clear)
+    }
+
+    fn touch(&mut self, bucket: &str, name: &str) -> Result<()> {
+        let key = join(&[&self.root, bucket, name]);
+        let put = self.io.block_on(self.objects.put(&object_key(&key)?, Bytes::new().into()));
+        put.map(drop).map_err(|error| object_error(format!("{}/{key}", self.store), &error))
+    }
 }
 
 /// Copying again what was copied before changes nothing, since no name is used twice.
@@ -112,6 +140,10 @@ struct ObjectPart {
 }
 
 impl OpenPart for ObjectPart {
+    fn names(&self) -> (FilePath, FilePath) {
+        (self.staged.clone(), self.target.clone())
+    }
+
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
         let Some(writer) = &mut self.writer else { return Ok(()) };
         self.bytes += bytes.len() as u64;

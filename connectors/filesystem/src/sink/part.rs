@@ -10,6 +10,9 @@ use crate::system::FilePath;
 /// The version of the encoding of committables.
 const FORMAT_VERSION: u32 = 1;
 
+/// The length of a part of which only the names are known.
+pub(crate) const UNKNOWN_BYTES: u64 = u64::MAX;
+
 /// The end of the name of a file that is being written.
 const IN_PROGRESS: &str = ".inprogress";
 
@@ -44,9 +47,10 @@ impl ClosedPart {
     }
 
     /// What it means that neither name exists. A part of another job was committed when that job stopped with the
-    /// savepoint that this one began with, and has been taken away since. A part of this job is lost.
+    /// savepoint that this one began with, and has been taken away since. A part of this job is lost; whoever knows no more of
+    /// it than its names leaves that to its writer.
     pub(crate) fn missing(&self, names: &PartNames) -> Result<()> {
-        if !self.target.to_string().contains(&names.job.to_string()) {
+        if self.bytes == UNKNOWN_BYTES || !names.is_own(&self.target.to_string()) {
             tracing::warn!(part = %self.target, "a part that an earlier job committed is not there any more");
             return Ok(());
         }
@@ -74,6 +78,11 @@ impl PartNames {
         let (prefix, suffix) = (prefix.to_owned(), suffix.to_owned());
         let SinkContext { subtask, parallelism, generation, job, .. } = *cx;
         Self { prefix, suffix, subtask, parallelism, generation, job, counter: 0 }
+    }
+
+    /// Whether a visible file is this job's.
+    pub(crate) fn is_own(&self, file: &str) -> bool {
+        file.contains(&self.job.to_string())
     }
 
     /// The name of the next part.
@@ -124,10 +133,19 @@ pub(crate) trait Folder: Send {
 
     /// Makes closed parts visible. Repeatable. `names` are those of the writer.
     fn commit(&mut self, parts: &[ClosedPart], names: &PartNames) -> Result<()>;
+
+    /// Removes the visible files in and below a bucket, but those of this job.
+    fn clear(&mut self, bucket: &str, names: &PartNames) -> Result<()>;
+
+    /// Writes an empty file into a bucket, or leaves the one that is there.
+    fn touch(&mut self, bucket: &str, name: &str) -> Result<()>;
 }
 
 /// A part that is being written. Dropped without being closed, it leaves nothing behind.
 pub(crate) trait OpenPart: Send {
+    /// How it will be called when it is closed, and when it is visible.
+    fn names(&self) -> (FilePath, FilePath);
+
     /// Adds bytes.
     fn write(&mut self, bytes: &[u8]) -> Result<()>;
 

@@ -67,7 +67,7 @@ impl<T: Data> SplitReader<T, FileSplit> for FileReader<T> {
         loop {
             let Some(current) = &mut self.current else {
                 match self.queue.pop_front() {
-                    Some(split) => self.current = Some(self.begin(split)),
+                    Some(split) => self.current = Some(self.begin(split)?),
                     None => return Ok(ReadStatus::NeedsSplit),
                 }
                 continue;
@@ -122,23 +122,24 @@ impl<T: Data> FileReader<T> {
         }
     }
 
-    fn begin(&mut self, split: FileSplit) -> Current<T> {
+    fn begin(&mut self, split: FileSplit) -> Result<Current<T>> {
+        let decoder = (self.new_decoder)(&self.csv, &split.file)?;
         let input = Input::new(&self.stores, &self.cx.io, &split);
         let ReadOptions { has_header, chunk_bytes, .. } = self.options;
         let fetch = Fetch::start(input.clone(), split.clone(), has_header, chunk_bytes, self.cx.waker.clone());
         self.splits_begun += 1;
-        Current {
+        Ok(Current {
             number: self.splits_begun,
             split,
             input,
-            decoder: (self.new_decoder)(&self.csv),
+            decoder,
             fetch,
             bytes: Vec::new(),
             offset: 0,
             at: 0,
             is_last: false,
             rows: Vec::new(),
-        }
+        })
     }
 }
 

@@ -1,5 +1,7 @@
 //! Byte ranges of files.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 use crate::source::input::Compression;
@@ -37,12 +39,30 @@ pub(crate) struct Listed {
     pub(crate) bytes: u64,
 }
 
-/// Cuts files into splits of about `split_bytes`, or fewer where that gives every reader at least two to keep all of
-/// them busy to the end.
-pub(crate) fn plan(files: Vec<Listed>, split_bytes: u64, parallelism: u32, whole_files: bool) -> Vec<FileSplit> {
+/// How large splits are, so that every reader has at least two to keep all of them busy to the end.
+fn bytes_max(files: &[Listed], split_bytes: u64, parallelism: u32) -> u64 {
     let bytes_total: u64 = files.iter().map(|file| file.bytes).sum();
     let share = bytes_total / (2 * u64::from(parallelism.max(1)));
-    let bytes_max = split_bytes.min(share.max(SPLIT_BYTES_MIN)).max(1);
+    split_bytes.min(share.max(SPLIT_BYTES_MIN)).max(1)
+}
+
+/// Cuts files into ranges of about `split_bytes`, or less, of files that may be cut anywhere.
+pub(crate) fn ranges(files: Vec<Listed>, split_bytes: u64, parallelism: u32) -> Vec<(FilePath, u64, Range<u64>)> {
+    let bytes_max = bytes_max(&files, split_bytes, parallelism);
+    let mut ranges = Vec::new();
+    for Listed { file, bytes } in files {
+        let length = bytes.div_ceil(bytes.div_ceil(bytes_max).max(1)).max(1);
+        for start in (0..bytes.max(1)).step_by(usize::try_from(length).unwrap_or(usize::MAX)) {
+            // An empty file has a range too: its format says what is wrong with it.
+            ranges.push((file.clone(), bytes, start..(start + length).min(bytes.max(1))));
+        }
+    }
+    ranges
+}
+
+/// Cuts files into splits of about `split_bytes`, or less.
+pub(crate) fn plan(files: Vec<Listed>, split_bytes: u64, parallelism: u32, whole_files: bool) -> Vec<FileSplit> {
+    let bytes_max = bytes_max(&files, split_bytes, parallelism);
     let mut splits = Vec::new();
     for Listed { file, bytes } in files {
         if Compression::of(&file) != Compression::None {
