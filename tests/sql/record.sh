@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Records what Apache Flink gives for the scripts, as NAME.expected beside NAME.sql.
+# Records what Apache Flink gives for the scripts, as NAME.expected beside NAME.sql; and as NAME.batch.expected what it gives in
+# batch mode, where such a file is there.
 #   FLINK_SQL=path/to/flink-sql tests/sql/record.sh [script.sql…]
 # flink-sql prints the changelog of each SELECT of the scripts that it is given: row kind and values, separated by tabs. MODE is streaming
 # or batch, CONF has settings.
@@ -19,13 +20,20 @@ n=0
 for script in "${scripts[@]}"; do
   run=$script
   if [ -e "${script%.sql}.flink.sql" ]; then run=${script%.sql}.flink.sql; fi
-  mode=streaming
-  if grep -q '^-- record: batch' "$script"; then mode=batch; fi
+  results=("streaming ${script%.sql}.expected")
+  if grep -q '^-- record: batch' "$script"; then
+    results=("batch ${script%.sql}.expected")
+  elif [ -e "${script%.sql}.batch.expected" ]; then
+    # Batch mode gives something else: no row is late there.
+    results+=("batch ${script%.sql}.batch.expected")
+  fi
   settings=$(sed -n "s/^SET '\([^']*\)' = '\([^']*\)';$/\1=\2/p" "$run" | paste -s -d ';')
-  n=$((n + 1))
-  echo "USE CATALOG default_catalog; CREATE DATABASE d$n; USE d$n; SELECT '#### ${script%.sql}.expected';" >"$tmp/$n.head.sql"
-  grep -v "^SET '" "$run" >"$tmp/$n.sql"
-  groups["$mode $settings"]+=" $tmp/$n.head.sql $tmp/$n.sql"
+  for result in "${results[@]}"; do
+    n=$((n + 1))
+    echo "USE CATALOG default_catalog; CREATE DATABASE d$n; USE d$n; SELECT '#### ${result#* }';" >"$tmp/$n.head.sql"
+    grep -v "^SET '" "$run" >"$tmp/$n.sql"
+    groups["${result%% *} $settings"]+=" $tmp/$n.head.sql $tmp/$n.sql"
+  done
 done
 
 # Files are written to "out".

@@ -135,6 +135,35 @@ fn made(source: &impl Source) -> SourceDescription {
     SourceDescription { changelog: Changelog::InsertOnly, boundedness: source.boundedness(), is_lookup: false }
 }
 
+/// Uses the source of a table, whose type its connector knows.
+pub trait SourceVisitor {
+    /// What comes of it.
+    type Output;
+
+    /// Uses it.
+    fn visit<S: Source<Item = Chunk>>(self, source: S) -> Result<Self::Output>;
+}
+
+/// Gives the source of a table to `visitor`. Without `functions` it reads what they might leave out.
+///
+/// # Errors
+/// Its options are wrong, or the visitor fails.
+pub fn with_source<V: SourceVisitor>(
+    spec: &SourceSpec,
+    functions: Option<&Functions>,
+    visitor: V,
+) -> Result<V::Output> {
+    match connector(&spec.table, &spec.options)? {
+        "filesystem" => match filesystem::source(spec, functions)? {
+            filesystem::TableFiles::Lines(source) => visitor.visit(source),
+            filesystem::TableFiles::Blocks(source) => visitor.visit(source),
+        },
+        "datagen" => visitor.visit(datagen::source(spec)?),
+        "nexmark" => visitor.visit(nexmark::source(spec)?),
+        name => Err(unknown(&spec.table, name)),
+    }
+}
+
 /// The connectors, with where the rows of a SELECT go.
 pub struct TableConnectors {
     results: Option<Results>,
@@ -155,15 +184,7 @@ impl Connectors for TableConnectors {
         cx: &TaskContext,
         targets: NodeTargets<'_>,
     ) -> Result<Box<dyn SourceTask>> {
-        match connector(&spec.table, &spec.options)? {
-            "filesystem" => match filesystem::source(spec, Some(functions))? {
-                filesystem::TableFiles::Lines(source) => head(source, cx, targets),
-                filesystem::TableFiles::Blocks(source) => head(source, cx, targets),
-            },
-            "datagen" => head(datagen::source(spec)?, cx, targets),
-            "nexmark" => head(nexmark::source(spec)?, cx, targets),
-            name => Err(unknown(&spec.table, name)),
-        }
+        with_source(spec, Some(functions), Head { cx, targets })
     }
 
     fn sink(&self, spec: &SinkSpec, cx: &TaskContext, targets: NodeTargets<'_>) -> Result<Box<dyn Push<Chunk>>> {
@@ -221,13 +242,19 @@ impl Connectors for TableConnectors {
     }
 }
 
-fn head<S: Source<Item = Chunk>>(
-    source: S,
-    cx: &TaskContext,
-    mut targets: NodeTargets<'_>,
-) -> Result<Box<dyn SourceTask>> {
-    let out = targets.output::<Chunk>()?;
-    Ok(Box::new(SourceHead::new(targets.id, targets.name, source.into(), cx, out)?))
+/// Makes the head of a chain.
+struct Head<'a> {
+    cx: &'a TaskContext,
+    targets: NodeTargets<'a>,
+}
+
+impl SourceVisitor for Head<'_> {
+    type Output = Box<dyn SourceTask>;
+
+    fn visit<S: Source<Item = Chunk>>(mut self, source: S) -> Result<Self::Output> {
+        let out = self.targets.output::<Chunk>()?;
+        Ok(Box::new(SourceHead::new(self.targets.id, self.targets.name, source.into(), self.cx, out)?))
+    }
 }
 
 fn tail<S: flott_connector_spi::Sink<Chunk>>(

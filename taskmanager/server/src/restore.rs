@@ -85,6 +85,21 @@ pub(crate) async fn fetch(
     Ok(Fetched { restored, runs: runs.concat() })
 }
 
+/// What a subtask starts from that runs without a worker, and so without files of earlier checkpoints on this machine.
+/// Large files go into `folder`.
+///
+/// # Errors
+/// A file is not there, or not what it was.
+pub async fn fetch_alone(
+    store: &Store,
+    restore: &TaskRestore,
+    range: KeyGroupRange,
+    held: HeldState,
+    folder: &Path,
+) -> Result<RestoredState> {
+    Ok(fetch(store, restore, range, held, &LocalRuns::default(), folder).await?.restored)
+}
+
 async fn get(store: &Store, file: &FileHandle) -> Result<Bytes> {
     store.get_verified(file).await.context("restoring state")
 }

@@ -28,6 +28,15 @@ pub fn source(
     out: Output<Chunk>,
 ) -> Result<Box<dyn SourceTask>> {
     cx.splits.set_bounded();
+    let batch = evaluate(rows, output, functions)?;
+    Ok(Box::new(Values { id, batch, is_mine: cx.subtask.index == 0, is_done: false, out }))
+}
+
+/// The rows as a batch.
+///
+/// # Errors
+/// A value cannot be computed.
+pub fn evaluate(rows: &[Vec<ExprSpec>], output: &SchemaRef, functions: &Functions) -> Result<RecordBatch> {
     let nothing = batch_of(&Arc::new(Schema::empty()), Vec::new(), 1)?;
     let value = |expr: &ExprSpec| expr.compile(&Schema::empty(), functions)?.evaluate(&nothing);
     let columns: Vec<ArrayRef> = (0..output.fields().len())
@@ -40,8 +49,7 @@ pub fn source(
             concat(&values).map_err(|error| Error::system(format!("making the rows of VALUES: {error}")))
         })
         .collect::<Result<_>>()?;
-    let batch = batch_of(output, columns, rows.len())?;
-    Ok(Box::new(Values { id, batch, is_mine: cx.subtask.index == 0, is_done: false, out }))
+    batch_of(output, columns, rows.len())
 }
 
 struct Values {
