@@ -1,6 +1,7 @@
 //! The program as it is being built: the graph, and a factory for each of its nodes and edges.
 
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use flott_graph::{JobGraph, NodeId, Partitioning, StreamEdge, StreamGraph, Strea
 use flott_operators::exchange::HashRows;
 use flott_operators::{EdgeFactory, NodeFactory, Operator, OperatorNode, Program, TaskContext};
 
+use crate::embed::Part;
 use crate::stream::DataStream;
 
 /// Shared by an environment and all its streams, which live on one thread.
@@ -27,6 +29,8 @@ pub(crate) struct Builder {
     error: Option<Error>,
     /// Sources that never end.
     unbounded: Vec<NodeId>,
+    /// How many programs have been executed: each leaves an empty graph behind.
+    pub(crate) epoch: u32,
     /// Set by what only works where the job runs in this process.
     pub(crate) local_only: Option<&'static str>,
 }
@@ -38,6 +42,8 @@ pub(crate) struct Upstream<T> {
     pub(crate) side: Option<String>,
     pub(crate) partitioning: Partitioning,
     pub(crate) hash: Option<HashRows<T>>,
+    /// How many programs had been executed when the stream was made: it belongs to the next one.
+    pub(crate) epoch: u32,
 }
 
 impl Builder {
@@ -92,11 +98,43 @@ impl Builder {
             Ok(Box::new(OperatorNode::new(targets.id, targets.name, operator, out)))
         });
         let node = self.add_node(kind, false, factory);
-        for Upstream { node: source, side, partitioning, hash } in upstreams {
-            self.edges.push(EdgeFactory::new::<In>(hash));
-            self.graph.add_edge(StreamEdge { source, target: node, partitioning, side });
-        }
+        self.connect(upstreams, node);
         node
+    }
+
+    /// Adds the edges from `upstreams` to an operator.
+    pub(crate) fn connect<In: Data>(&mut self, upstreams: Vec<Upstream<In>>, target: NodeId) {
+        for Upstream { node: source, side, partitioning, hash, epoch } in upstreams {
+            if epoch != self.epoch {
+                self.fail(Error::input(
+                    "a stream of a program that was executed already has no records any more: read its source again",
+                ));
+                return;
+            }
+            self.edges.push(EdgeFactory::new::<In>(hash));
+            self.graph.add_edge(StreamEdge { source, target, partitioning, side });
+        }
+    }
+
+    /// Adds operators that are connected with each other already. Returns the number of the first.
+    pub(crate) fn embed(&mut self, part: Part) -> NodeId {
+        let first = self.graph.nodes.len();
+        let taken: HashSet<String> = self.graph.nodes.iter().filter_map(|node| node.uid.clone()).collect();
+        for mut node in part.graph.nodes {
+            if let Some(uid) = &mut node.uid {
+                // What is computed twice has its state twice.
+                let numbered = (2..).map(|number| format!("{uid}#{number}"));
+                *uid =
+                    std::iter::once(uid.clone()).chain(numbered).find(|uid| !taken.contains(uid)).unwrap_or_default();
+            }
+            self.graph.add_node(node);
+        }
+        for edge in part.graph.edges {
+            self.graph.add_edge(StreamEdge { source: first + edge.source, target: first + edge.target, ..edge });
+        }
+        self.nodes.extend(part.nodes);
+        self.edges.extend(part.edges);
+        first
     }
 
     /// The finished program.
@@ -105,7 +143,8 @@ impl Builder {
             return Err(error);
         }
         let stream_graph = std::mem::take(&mut self.graph);
-        if let Some(source) = self.unbounded.first()
+        self.epoch += 1;
+        if let Some(source) = std::mem::take(&mut self.unbounded).first()
             && self.config.get(options::RUNTIME_MODE)? == RuntimeMode::Batch
         {
             return Err(Error::input(format!(

@@ -9,8 +9,8 @@ use flott_core::{Data, Error, Result};
 use flott_datagen::{CollectionSource, GeneratorSource};
 use flott_filesystem::FileSource;
 use flott_local::{EngineArgs, JobOutcome, Launcher};
-use flott_operators::NodeFactory;
 use flott_operators::source::SourceHead;
+use flott_operators::{NodeFactory, Program};
 
 use crate::builder::{Builder, SharedBuilder};
 use crate::stream::DataStream;
@@ -27,9 +27,12 @@ use crate::stream::DataStream;
 /// assert_eq!(sum.take(), [1, 3, 6]);
 /// # Ok(()) }
 /// ```
+///
+/// A clone of it builds on the same program.
+#[derive(Clone)]
 pub struct StreamExecutionEnvironment {
-    builder: SharedBuilder,
-    launcher: Launcher,
+    pub(crate) builder: SharedBuilder,
+    pub(crate) launcher: Launcher,
 }
 
 impl Default for StreamExecutionEnvironment {
@@ -159,6 +162,11 @@ impl StreamExecutionEnvironment {
     /// # Errors
     /// The program has a mistake, the cluster cannot be reached, or the job failed.
     pub fn execute(&self, name: &str) -> Result<JobOutcome> {
+        self.launcher.execute(self.program(name)?)
+    }
+
+    /// The finished program. What is built from now on is another.
+    pub(crate) fn program(&self, name: &str) -> Result<Arc<Program>> {
         let mut builder = self.builder.borrow_mut();
         if let Some(call) = builder.local_only
             && !self.launcher.is_local()
@@ -167,8 +175,6 @@ impl StreamExecutionEnvironment {
                 "{call} brings records into the program that runs the job, and a cluster runs it elsewhere: end the stream in a sink"
             )));
         }
-        let program = builder.finish(name)?;
-        drop(builder);
-        self.launcher.execute(program)
+        builder.finish(name)
     }
 }

@@ -25,9 +25,11 @@
 //! - [`DataStream`], [`KeyedStream`], [`WindowedStream`]: operators
 //! - [`windows`]: tumbling, sliding and session windows
 //! - [`run`]: a `main` with arguments of its own
+//! - [`embed`]: for crates that add operators, such as `flott-table`, which has SQL and the Table API
 
 mod builder;
 mod collect;
+pub mod embed;
 mod environment;
 mod keyed;
 mod run;

@@ -42,7 +42,8 @@ pub struct DataStream<T> {
 
 impl<T: Data> DataStream<T> {
     pub(crate) fn of_node(builder: SharedBuilder, node: NodeId, side: Option<String>) -> Self {
-        let upstream = Upstream { node, side, partitioning: Partitioning::Forward, hash: None };
+        let epoch = builder.borrow().epoch;
+        let upstream = Upstream { node, side, partitioning: Partitioning::Forward, hash: None, epoch };
         Self { builder, upstreams: vec![upstream] }
     }
 
@@ -218,7 +219,8 @@ impl<T: Data> DataStream<T> {
         {
             let mut builder = self.builder.borrow_mut();
             match &self.upstreams[..] {
-                [only] => change(&mut builder.graph.nodes[only.node]),
+                [only] if only.epoch == builder.epoch => change(&mut builder.graph.nodes[only.node]),
+                [_] => builder.fail(Error::input(format!("{call}() of a stream whose program was executed already"))),
                 _ => builder.fail(Error::input(format!("{call}() of a union: a union is not an operator"))),
             }
         }

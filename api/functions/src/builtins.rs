@@ -58,7 +58,7 @@ const GROUPS: &[(&str, Is, &str)] = &[
          TRANSLATE TRIM UCASE UPPER URL_DECODE URL_ENCODE UUID",
     ),
     ("Digests", Is::Scalar, "MD5 SHA1 SHA2 SHA224 SHA256 SHA384 SHA512"),
-    ("Dates and times", Is::Syntax, "DATE TIME TIMESTAMP INTERVAL"),
+    ("Dates and times", Is::Syntax, "DATE TIME TIMESTAMP INTERVAL SOURCE_WATERMARK"),
     (
         "Dates and times",
         Is::Scalar,
@@ -66,7 +66,6 @@ const GROUPS: &[(&str, Is, &str)] = &[
          DAYOFMONTH DAYOFWEEK DAYOFYEAR EXTRACT FROM_UNIXTIME HOUR LOCALTIME LOCALTIMESTAMP MINUTE MONTH NOW OVERLAPS \
          PROCTIME QUARTER SECOND TIMESTAMPADD TIMESTAMPDIFF TO_DATE TO_TIMESTAMP TO_TIMESTAMP_LTZ UNIX_TIMESTAMP WEEK YEAR",
     ),
-    ("Dates and times", Is::Absent("no connector gives watermarks of its own"), "SOURCE_WATERMARK"),
     ("Types", Is::Scalar, "CAST TRY_CAST TYPEOF"),
     ("Arrays, maps and rows", Is::Syntax, "[] ."),
     (

@@ -1,6 +1,7 @@
 //! Finds out which role the binary plays, and plays it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use flott_core::config::Configuration;
@@ -34,6 +35,7 @@ pub struct Recipe {
     pub payload: Option<String>,
 }
 
+#[derive(Clone)]
 enum Role {
     Local,
     Client(String),
@@ -43,10 +45,13 @@ enum Role {
 }
 
 /// The role of this process and what it was started with.
+#[derive(Clone)]
 pub struct Launcher {
     role: Role,
     args: EngineArgs,
     config: Configuration,
+    /// Whether this process has submitted itself, shared by clones.
+    has_submitted: Arc<AtomicBool>,
 }
 
 impl Launcher {
@@ -64,12 +69,12 @@ impl Launcher {
             Ok(json) if matches!(role, Role::Worker | Role::Plan | Role::Check) => Configuration::from_json(&json)?,
             _ => args.config()?,
         };
-        Ok(Self { role, args, config })
+        Ok(Self { role, args, config, has_submitted: Arc::default() })
     }
 
     /// A launcher that runs in this process whatever the arguments say, for tests and doc tests.
     pub fn local(config: Configuration) -> Self {
-        Self { role: Role::Local, args: EngineArgs::default(), config }
+        Self { role: Role::Local, args: EngineArgs::default(), config, has_submitted: Arc::default() }
     }
 
     /// The configuration that was given outside the program. It goes over the program's own.
@@ -86,9 +91,25 @@ impl Launcher {
     /// process that plans, checks or works ends here.
     ///
     /// # Errors
-    /// The job was not accepted, failed, or was cancelled.
+    /// The job was not accepted, failed, or was cancelled. In a cluster a process executes one program: its workers run the
+    /// same binary with the same arguments, and come to the first one.
     pub fn execute(&self, program: Arc<Program>) -> Result<JobOutcome> {
-        self.execute_as(program, || Ok(Recipe { arguments: std::env::args().skip(1).collect(), payload: None }))
+        let name = program.job_graph.name.clone();
+        self.execute_as(program, || self.own_recipe(&name))
+    }
+
+    /// The recipe of the program `name` that this process comes to by itself: its own arguments.
+    ///
+    /// # Errors
+    /// It has given it to another program.
+    pub fn own_recipe(&self, name: &str) -> Result<Recipe> {
+        if self.has_submitted.swap(true, Ordering::Relaxed) {
+            return Err(Error::input(format!(
+                "'{name}' is the second job of this program, and a cluster runs one of each: make them one, as a statement set does \
+                 of several INSERTs, or leave out -m"
+            )));
+        }
+        Ok(Recipe { arguments: std::env::args().skip(1).collect(), payload: None })
     }
 
     /// Like [`Self::execute`], for a program that `recipe` builds in this binary, rather than the arguments that this process
@@ -120,14 +141,23 @@ impl Launcher {
         embedded::run(program, &self.args)
     }
 
-    /// Submits the program that `recipe` builds in this binary, and does not wait for its end. Only for a client of a cluster.
+    /// Submits the program that `recipe` builds in this binary, and does not wait for its end. A process that plans, checks or
+    /// works ends here.
     ///
     /// # Errors
     /// It was not accepted, or there is no cluster.
-    pub fn submit(&self, program: &Program, recipe: Recipe) -> Result<(Client, JobId)> {
+    pub fn submit(
+        &self,
+        program: Arc<Program>,
+        recipe: impl FnOnce() -> Result<Recipe>,
+    ) -> Result<(Client, JobId)> {
         match &self.role {
-            Role::Client(address) => client::submit_this_binary(address, &program.job_graph, &self.args, recipe),
-            _ => Err(Error::input("there is no cluster to submit the job to: name one with -m host:port")),
+            Role::Client(address) => client::submit_this_binary(address, &program.job_graph, &self.args, recipe()?),
+            Role::Local => Err(Error::input("there is no cluster to submit the job to: name one with -m host:port")),
+            Role::Plan | Role::Check | Role::Worker => {
+                self.execute(program)?;
+                Err(Error::system("a worker has come to its end"))
+            }
         }
     }
 

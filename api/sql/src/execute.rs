@@ -23,6 +23,11 @@ use crate::ship;
 /// The functions that every process of a SQL job has.
 static FUNCTIONS: LazyLock<Functions> = LazyLock::new(|| Functions::new(flott_sql_functions::all()));
 
+/// The functions that every process of a SQL job has. A program may have more.
+pub fn functions() -> &'static Functions {
+    &FUNCTIONS
+}
+
 /// The program of a plan. `results` is where the rows of a SELECT go.
 ///
 /// # Errors
@@ -71,17 +76,33 @@ pub struct Running {
 /// Its operators cannot be made, or the cluster does not accept it.
 pub fn select(job: &Job, launcher: Launcher, arguments: &[&str]) -> Result<Running> {
     let config = merged(job, &launcher);
-    if !launcher.is_local() {
-        let plan = gathered(&job.plan);
-        let program = program(&plan, &config, None)?;
-        let (client, id) = launcher.submit(&program, recipe(&plan, arguments)?)?;
-        let (sender, rows) = channel();
-        return Running::start(rows, false, move || fetch::run(client, id, sender));
+    let make = |plan: &CompiledPlan, results| program(plan, &config, results);
+    select_with(&config, &job.plan, launcher, make, |plan, _| recipe(plan, arguments))
+}
+
+/// The same for a program that `make` makes of the plan, with where the rows go, and workers by the recipe. In a process that
+/// plans, checks or works, it ends here.
+///
+/// # Errors
+/// As for [`select`].
+pub fn select_with(
+    config: &Configuration,
+    plan: &CompiledPlan,
+    launcher: Launcher,
+    make: impl FnOnce(&CompiledPlan, Option<Results>) -> Result<Arc<Program>>,
+    recipe: impl FnOnce(&CompiledPlan, &Launcher) -> Result<Recipe>,
+) -> Result<Running> {
+    if launcher.is_local() {
+        let is_exactly_once = config.get(options::CHECKPOINT_INTERVAL)?.is_some();
+        let (sink, rows) = results(is_exactly_once);
+        let program = make(plan, Some(Results::Here(sink)))?;
+        return Running::start(rows, true, move || launcher.run_here(program));
     }
-    let is_exactly_once = config.get(options::CHECKPOINT_INTERVAL)?.is_some();
-    let (sink, rows) = results(is_exactly_once);
-    let program = program(&job.plan, &config, Some(Results::Here(sink)))?;
-    Running::start(rows, true, move || launcher.run_here(program))
+    let plan = gathered(plan);
+    let program = make(&plan, launcher.jobmanager().ok().map(Results::Offered))?;
+    let (client, id) = launcher.submit(program, || recipe(&plan, &launcher))?;
+    let (sender, rows) = channel();
+    Running::start(rows, false, move || fetch::run(client, id, sender))
 }
 
 /// The plan of a SELECT, with all rows coming out of one subtask.

@@ -30,3 +30,13 @@ mod tables;
 mod tests;
 
 pub use queries::{Connectors, Installed, Queries, Readable};
+
+/// Whether SQL has a function of this name, in any case, or uses the name for something else.
+pub fn is_function(name: &str) -> bool {
+    let name = name.to_lowercase();
+    let functions = functions::Functions::all();
+    let is_internal = functions.scalar(&name).is_some() || functions.window(&name).is_some();
+    is_internal
+        || functions.names().any(|known| known == name)
+        || flott_sql_functions::builtins::builtins().any(|one| one.name.eq_ignore_ascii_case(&name))
+}

@@ -35,7 +35,7 @@ mod temporal;
 mod tests;
 mod window;
 
-pub use explain::{Note, Planned};
+pub use explain::{Note, Outcome, Planned};
 pub use table::{Changelog, ColumnKind, SinkTable, TableColumn, TableInfo};
 
 /// A query, and the table that its result is written to.

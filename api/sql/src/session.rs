@@ -5,6 +5,7 @@
 //! - [`show`]: SHOW and DESCRIBE; [`settings`]: SET and RESET
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -15,11 +16,11 @@ use flott_core::{Error, Result};
 use flott_sql_runtime::spec::CompiledPlan;
 
 use crate::catalog::{Catalog, Column, ColumnKind, Relation, Table, UserFunction, define};
-use crate::logical::Queries;
+use crate::logical::{Connectors, Installed, Queries, is_function};
 use crate::parse::{
     AlterAction, AlterTable, CreateTable, CreateView, Drop, ExplainDetail, Insert, Name, Object, Show, Statement,
 };
-use crate::plan::{self, Planned, Settings, SinkQuery};
+use crate::plan::{self, Outcome, Planned, Settings, SinkQuery};
 use crate::types::SqlType;
 
 mod settings;
@@ -51,6 +52,8 @@ pub struct Job {
     pub config: Configuration,
     /// What its user should know, such as state that grows for ever.
     pub warnings: Vec<String>,
+    /// What is known of the rows of each query, in their order.
+    pub results: Vec<Outcome>,
 }
 
 /// Names, settings, and what statements do with them.
@@ -69,21 +72,60 @@ pub struct Job {
 /// assert_eq!(tables.num_rows(), 1);
 /// # Ok::<(), flott_core::Error>(())
 /// ```
-#[derive(Debug, Default)]
 pub struct Session {
     catalog: Catalog,
     config: SessionConfig,
+    connectors: Arc<dyn Connectors>,
+}
+
+impl Default for Session {
+    fn default() -> Self {
+        Self::new(SessionConfig::default())
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("catalog", &self.catalog).field("config", &self.config).finish_non_exhaustive()
+    }
 }
 
 impl Session {
     /// A session with settings, which RESET goes back to.
     pub fn new(config: SessionConfig) -> Self {
-        Self { catalog: Catalog::default(), config }
+        Self { catalog: Catalog::default(), config, connectors: Arc::new(Installed) }
+    }
+
+    /// With connectors besides those of this crate, which know these too.
+    #[must_use]
+    pub fn with_connectors(mut self, connectors: Arc<dyn Connectors>) -> Self {
+        self.connectors = connectors;
+        self
     }
 
     /// Offers a function of the program, to queries and to CREATE FUNCTION.
-    pub fn register(&mut self, identifier: &str, function: UserFunction) {
+    ///
+    /// # Errors
+    /// The name is taken, or is none.
+    pub fn register(&mut self, identifier: &str, function: UserFunction) -> Result<()> {
+        let is_name = |text: &str| {
+            let mut letters = text.chars();
+            letters.next().is_some_and(|first| first.is_alphabetic() || first == '_')
+                && letters.all(|letter| letter.is_alphanumeric() || letter == '_')
+        };
+        if !is_name(identifier) {
+            return Err(Error::input(format!(
+                "'{identifier}' is no name of a function: it has letters, digits and '_', and a digit is not the first"
+            )));
+        }
+        if is_function(identifier) {
+            return Err(Error::input(format!("'{identifier}' is the name of a built-in function: take another")));
+        }
+        if self.catalog.function(identifier).is_some() {
+            return Err(Error::input(format!("the function '{identifier}' is registered already: DROP it first")));
+        }
         self.catalog.register(identifier, function);
+        Ok(())
     }
 
     /// What names mean.
@@ -146,10 +188,22 @@ impl Session {
     }
 
     fn queries(&self, settings: &Settings) -> Queries<'_> {
-        Queries::new(&self.catalog, settings)
+        Queries::new(&self.catalog, settings).with_connectors(Arc::clone(&self.connectors))
     }
 
-    fn select(&self, query: &Query) -> Result<Job> {
+    /// The columns of a query.
+    ///
+    /// # Errors
+    /// It names what is not there, or uses it as what it is not.
+    pub fn schema(&self, query: &Query) -> Result<SchemaRef> {
+        self.queries(&self.settings()?).schema(query)
+    }
+
+    /// The job of a query whose rows are for whoever asks.
+    ///
+    /// # Errors
+    /// As for [`Self::schema`]; or streams cannot have it.
+    pub fn select(&self, query: &Query) -> Result<Job> {
         let settings = self.settings()?;
         let query = self.queries(&settings).select(query)?;
         let schema = Arc::clone(&query.sink.schema);
@@ -167,9 +221,9 @@ impl Session {
     }
 
     fn job(&self, queries: &[SinkQuery], settings: &Settings, schema: SchemaRef) -> Result<Job> {
-        let Planned { plan, notes } = plan::plan(queries, settings)?;
+        let Planned { plan, notes, results } = plan::plan(queries, settings)?;
         let warnings = notes.into_iter().filter_map(|note| note.warning).collect();
-        Ok(Job { plan, schema, config: self.config.engine().clone(), warnings })
+        Ok(Job { plan, schema, config: self.config.engine().clone(), warnings, results })
     }
 
     fn explain(&self, details: &[ExplainDetail], statement: &Statement) -> Result<RecordBatch> {
@@ -293,7 +347,8 @@ impl Session {
             Relation::View(view) => {
                 let settings = self.settings()?;
                 let catalog = self.catalog.within(&view.catalog, &view.database);
-                let schema = Queries::new(&catalog, &settings).schema(&view.query)?;
+                let queries = Queries::new(&catalog, &settings).with_connectors(Arc::clone(&self.connectors));
+                let schema = queries.schema(&view.query)?;
                 let names = view.columns.iter().map(String::as_str).chain(std::iter::repeat(""));
                 let columns = schema.fields().iter().zip(names).map(|(field, name)| {
                     let name = if name.is_empty() { field.name() } else { name };

@@ -13,7 +13,7 @@ mod wire;
 pub mod zone;
 
 /// What a row says about a dynamic table, with Flink's names and numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum RowKind {
     /// `+I`: a new row.

@@ -9,6 +9,7 @@
 //! - [`grouping`]: which rows have the same key
 //! - [`state`]: what is kept; [`rich`]: what has no fixed size; [`counts`]: values that are entries of their own;
 //!   [`sketch`]: distinct values, estimated
+//! - [`user`]: functions of the program
 //! - [`update`]: rows come and go; [`merge`]: groups become one; [`results`]: what comes out; [`json`]: as JSON
 //!
 //! Where Flink's results depend on the order of rows, or are wrong, these decisions hold:
@@ -28,6 +29,7 @@ pub mod rich;
 pub mod sketch;
 pub mod state;
 pub mod update;
+pub mod user;
 
 pub use input::Bound;
 pub use plan::Aggregates;

@@ -31,40 +31,84 @@ use serde::{Deserialize, Serialize};
 
 pub use watermark::CurrentWatermark;
 
-/// The scalar functions that expressions may call.
+use crate::aggregates::user::{UserAggregate, UserAggregates};
+use crate::operators::async_calc::{AsyncFunction, is_async};
+
+/// The functions that expressions and operators may call.
 #[derive(Clone)]
 pub struct Functions {
     context: Arc<DfContext>,
+    aggregates: Arc<UserAggregates>,
+    asyncs: Arc<HashMap<String, Arc<dyn AsyncFunction>>>,
 }
 
 impl Functions {
     /// These functions, and no others.
     pub fn new(functions: impl IntoIterator<Item = Arc<ScalarUDF>>) -> Self {
         let scalars = functions.into_iter().map(|function| (function.name().to_owned(), function)).collect();
-        Self::of(scalars, DfContext::default().session_config().clone())
+        let context = context_of(scalars, DfContext::default().session_config().clone());
+        Self { context, aggregates: Arc::default(), asyncs: Arc::default() }
+    }
+
+    /// The same functions, and another scalar one.
+    #[must_use]
+    pub fn with_scalar(&self, function: Arc<ScalarUDF>) -> Self {
+        let mut scalars = self.context.scalar_functions().clone();
+        scalars.insert(function.name().to_owned(), function);
+        Self { context: context_of(scalars, self.context.session_config().clone()), ..self.clone() }
+    }
+
+    /// The same functions, and another aggregate function of the program.
+    #[must_use]
+    pub fn with_aggregate(&self, name: &str, function: Arc<dyn UserAggregate>) -> Self {
+        let mut aggregates = self.aggregates.as_ref().clone();
+        aggregates.insert(name.to_owned(), function);
+        Self { aggregates: Arc::new(aggregates), ..self.clone() }
+    }
+
+    /// An aggregate function of the program.
+    pub fn aggregate(&self, name: &str) -> Option<Arc<dyn UserAggregate>> {
+        self.aggregates.get(name).cloned()
+    }
+
+    /// The same functions, and another one whose results come later. `planned` is what expressions call.
+    #[must_use]
+    pub fn with_async(&self, planned: Arc<ScalarUDF>, function: Arc<dyn AsyncFunction>) -> Self {
+        let mut asyncs = self.asyncs.as_ref().clone();
+        asyncs.insert(planned.name().to_owned(), function);
+        Self { asyncs: Arc::new(asyncs), ..self.with_scalar(planned) }
+    }
+
+    /// Whether results of any come later.
+    pub(crate) fn has_async(&self) -> bool {
+        !self.asyncs.is_empty()
+    }
+
+    /// A function whose results come later.
+    pub(crate) fn async_function(&self, name: &str) -> Option<Arc<dyn AsyncFunction>> {
+        self.asyncs.get(name).cloned()
     }
 
     /// The same functions in a time zone, the session's: `table.local-time-zone`. The functions say if there is no such zone.
     pub fn in_zone(&self, zone: &str) -> Self {
         let mut config = self.context.session_config().clone();
         config.options_mut().execution.time_zone = Some(zone.to_owned());
-        Self::of(self.context.scalar_functions().clone(), config)
+        Self { context: context_of(self.context.scalar_functions().clone(), config), ..self.clone() }
     }
+}
 
-    fn of(scalars: HashMap<String, Arc<ScalarUDF>>, config: SessionConfig) -> Self {
-        let runtime = DfContext::default().runtime_env();
-        let context = DfContext::new(
-            None,
-            String::new(),
-            config,
-            scalars,
-            Default::default(),
-            Default::default(),
-            Default::default(),
-            runtime,
-        );
-        Self { context: Arc::new(context) }
-    }
+fn context_of(scalars: HashMap<String, Arc<ScalarUDF>>, config: SessionConfig) -> Arc<DfContext> {
+    let runtime = DfContext::default().runtime_env();
+    Arc::new(DfContext::new(
+        None,
+        String::new(),
+        config,
+        scalars,
+        Default::default(),
+        Default::default(),
+        Default::default(),
+        runtime,
+    ))
 }
 
 impl fmt::Debug for Functions {
@@ -99,8 +143,18 @@ impl ExprSpec {
     /// Makes it ready for batches of `schema`. Where it asks for the watermark, evaluating it fails.
     pub fn compile(&self, schema: &Schema, functions: &Functions) -> Result<Compiled> {
         let expr = self.read(schema, functions)?;
-        let column = expr.downcast_ref::<Column>().map(Column::index);
-        Ok(Compiled { expr, column, text: self.text.as_str().into() })
+        if is_async(&expr, functions) {
+            return Err(Error::input(format!(
+                "'{}' calls an asynchronous function, whose results come later: call it in SELECT or WHERE of a query, and use its result here",
+                self.text
+            )));
+        }
+        Ok(Compiled::of(expr, &self.text))
+    }
+
+    /// The expression itself, whatever it calls.
+    pub(crate) fn physical(&self, schema: &Schema, functions: &Functions) -> Result<Arc<dyn PhysicalExpr>> {
+        self.read(schema, functions)
     }
 
     /// The same for an operator that keeps `watermark` as it is. Also says whether the expression asks for it.
@@ -137,6 +191,12 @@ pub struct Compiled {
 }
 
 impl Compiled {
+    /// An expression that is ready already.
+    pub(crate) fn of(expr: Arc<dyn PhysicalExpr>, text: &str) -> Self {
+        let column = expr.downcast_ref::<Column>().map(Column::index);
+        Self { expr, column, text: text.into() }
+    }
+
     /// Its value for each row.
     ///
     /// # Errors

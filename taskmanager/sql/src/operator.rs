@@ -100,6 +100,11 @@ impl<'a> Emit<'a> {
         self.split
     }
 
+    /// Says which split the rows are from that are sent next: those of before, if they were kept for a while.
+    pub fn set_split(&mut self, split: u32) {
+        self.split = split;
+    }
+
     /// Sends a chunk on. An empty one is nothing.
     pub fn emit(&mut self, mut chunk: Chunk) -> Result<()> {
         if chunk.is_empty() {

@@ -4,8 +4,9 @@ use flott_core::{Error, Result};
 
 use crate::operator::TableOperator;
 use crate::program::{OperatorContext, kind_of};
-use crate::spec::OperatorSpec;
+use crate::spec::{ExprSpec, OperatorSpec};
 
+pub mod async_calc;
 pub mod calc;
 pub mod changelog_normalize;
 pub mod deduplicate;
@@ -40,7 +41,10 @@ pub mod window_top_n;
 /// Makes an operator.
 pub fn make(spec: &OperatorSpec, cx: &OperatorContext<'_>) -> Result<Box<dyn TableOperator>> {
     Ok(match spec {
-        OperatorSpec::Calc { condition, projection } => Box::new(calc::Calc::new(condition.as_ref(), projection, cx)?),
+        OperatorSpec::Calc { condition, projection } => match calls_async(condition.as_ref(), projection, cx)? {
+            true => Box::new(async_calc::AsyncCalc::new(condition.as_ref(), projection, cx)?),
+            false => Box::new(calc::Calc::new(condition.as_ref(), projection, cx)?),
+        },
         OperatorSpec::ChangelogNormalize { key, with_update_before, ttl_ms } => {
             Box::new(changelog_normalize::ChangelogNormalize::new(key, *with_update_before, *ttl_ms, cx)?)
         }
@@ -75,4 +79,17 @@ pub fn make(spec: &OperatorSpec, cx: &OperatorContext<'_>) -> Result<Box<dyn Tab
         OperatorSpec::WindowTopN(spec) => Box::new(window_top_n::WindowTopN::new(spec, cx)?),
         other => return Err(Error::input(format!("{} cannot be executed yet", kind_of(other)))),
     })
+}
+
+/// Whether something in a calculation comes later.
+fn calls_async(condition: Option<&ExprSpec>, projection: &[ExprSpec], cx: &OperatorContext<'_>) -> Result<bool> {
+    if !cx.functions.has_async() {
+        return Ok(false);
+    }
+    for expr in condition.into_iter().chain(projection) {
+        if async_calc::is_async(&expr.physical(&cx.inputs[0], cx.functions)?, cx.functions) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }

@@ -9,6 +9,7 @@ use flott_graph::{JobGraph, Partitioning, StreamEdge, StreamGraph, StreamNode};
 use flott_operators::program::NodeTargets;
 use flott_operators::{AnyPush, EdgeFactory, NodeFactory, OperatorNode, Program, Push, SourceTask, Task, TaskContext};
 
+use crate::aggregates::user::check;
 use crate::exchange::{ChunkHead, ChunkWriter};
 use crate::expr::Functions;
 use crate::operator::{OverChunks, TableOperator};
@@ -90,7 +91,29 @@ pub fn build(
     connectors: Arc<dyn Connectors>,
     functions: &Functions,
 ) -> Result<Program> {
+    let Parts { graph, nodes, edges } = parts(plan, connectors, functions)?;
+    let mut job_graph = JobGraph::from_stream_graph(&plan.name, &graph, config)?;
+    job_graph.config = config.clone();
+    Ok(Program::new(job_graph, graph, nodes, edges))
+}
+
+/// What a plan is made of, to become part of another program.
+pub struct Parts {
+    /// The operators and edges, in the plan's order.
+    pub graph: StreamGraph,
+    /// How each operator is made.
+    pub nodes: Vec<NodeFactory>,
+    /// How each edge is made.
+    pub edges: Vec<EdgeFactory>,
+}
+
+/// The parts of a plan's program.
+///
+/// # Errors
+/// As for [`build`].
+pub fn parts(plan: &CompiledPlan, connectors: Arc<dyn Connectors>, functions: &Functions) -> Result<Parts> {
     let graph = stream_graph(plan);
+    plan.nodes.iter().try_for_each(|node| check(&node.operator, functions))?;
     let zone = plan.config.get(TIME_ZONE).map(|zone| zone.trim()).filter(|zone| *zone != "default");
     let functions = zone.map_or_else(|| functions.clone(), |zone| functions.in_zone(zone));
     let nodes = (plan.nodes.iter().enumerate())
@@ -99,9 +122,7 @@ pub fn build(
     let edges = (plan.edges.iter())
         .map(|edge| edge_factory(&edge.exchange, edge.input, &plan.nodes[edge.source].schema))
         .collect::<Result<_>>()?;
-    let mut job_graph = JobGraph::from_stream_graph(&plan.name, &graph, config)?;
-    job_graph.config = config.clone();
-    Ok(Program::new(job_graph, graph, nodes, edges))
+    Ok(Parts { graph, nodes, edges })
 }
 
 /// The operators and edges of a plan, without what they do.

@@ -77,6 +77,12 @@ fn the_page_on_state_runs() {
 }
 
 #[test]
+fn the_page_on_the_table_api_runs() {
+    let output = run("table-api.md");
+    assert!(output.starts_with("78\n"), "{output}");
+}
+
+#[test]
 fn the_page_on_sql_runs() {
     let output = run("sql.md");
     for expected in

@@ -81,8 +81,8 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         folders: "examples/*",
-        may_use: &["api/datastream"],
-        reason: "an example shows what a user can write, and a user has the crate flott and nothing else of ours",
+        may_use: &["api/datastream", "api/table"],
+        reason: "an example shows what a user can write, and a user has the crates flott and flott-table and nothing else of ours",
     },
     Layer {
         folders: "tests/*",

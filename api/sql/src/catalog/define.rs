@@ -77,7 +77,7 @@ fn complete(
     let name = create.name.to_string();
     type_computed_columns(&mut table, &name, &type_of)?;
     check(&mut table, &name)?;
-    if let Some(watermark) = &table.watermark {
+    if let Some(watermark) = table.watermark.as_ref().filter(|watermark| !watermark.is_of_source()) {
         // Its type is of no interest: this finds mistakes where they are made.
         type_of(&watermark.expr, &table.columns)
             .map_err(|error| Error { message: format!("the watermark of '{name}': {}", error.message), ..error })?;

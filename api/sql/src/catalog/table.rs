@@ -64,6 +64,13 @@ pub struct Watermark {
     pub expr: Expr,
 }
 
+impl Watermark {
+    /// Whether it is that of the source: `SOURCE_WATERMARK()`.
+    pub fn is_of_source(&self) -> bool {
+        matches!(&self.expr, Expr::Function(call) if call.to_string().eq_ignore_ascii_case("SOURCE_WATERMARK()"))
+    }
+}
+
 impl Table {
     /// The column of a name.
     pub fn column(&self, name: &str) -> Option<&Column> {

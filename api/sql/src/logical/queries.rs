@@ -42,6 +42,8 @@ pub struct Readable {
     pub changelog: Changelog,
     /// Whether rows can be looked up in it by key.
     pub is_lookup: bool,
+    /// Whether watermarks come with its rows: `SOURCE_WATERMARK()`.
+    pub has_watermarks: bool,
 }
 
 /// The connectors of this program: those of [`connect`](crate::connect).
@@ -51,7 +53,7 @@ pub struct Installed;
 impl Connectors for Installed {
     fn source(&self, spec: &SourceSpec) -> Result<Readable> {
         let found = crate::connect::describe_source(spec)?;
-        Ok(Readable { changelog: found.changelog, is_lookup: found.is_lookup })
+        Ok(Readable { changelog: found.changelog, is_lookup: found.is_lookup, has_watermarks: false })
     }
 
     fn sink(&self, spec: &SinkSpec) -> Result<Changelog> {

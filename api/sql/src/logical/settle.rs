@@ -7,11 +7,11 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, InList, InSubquery, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
+use datafusion::logical_expr::type_coercion::functions::{UDFCoercionExt, fields_with_udf};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Case, Expr, ExprSchemable, Filter, Join, LogicalPlan, LogicalPlanBuilder, Operator, Union, WindowFrame,
-    WindowFrameBound, WindowFrameUnits,
+    WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition,
 };
 
 use super::coerce::{compared_as, converted, converted_in};
@@ -144,10 +144,15 @@ fn expression(expr: Expr, schema: &DFSchema, constants: &[ScalarValue]) -> Resul
             if let Some(filter) = params.filter.take() {
                 params.filter = Some(Box::new(truth(*filter, schema, "FILTER")?));
             }
+            params.args = as_taken(std::mem::take(&mut params.args), func.as_ref(), schema)?;
             Ok(Expr::AggregateFunction(AggregateFunction { func, params }))
         }
         Expr::WindowFunction(mut call) => {
             call.params.window_frame = frame(&call.params.window_frame)?;
+            if let WindowFunctionDefinition::AggregateUDF(function) = &call.fun {
+                let arguments = std::mem::take(&mut call.params.args);
+                call.params.args = as_taken(arguments, function.as_ref(), schema)?;
+            }
             // The default of LAG and LEAD has the type of the value.
             if let [value, _, default] = &mut call.params.args[..] {
                 let of = value.get_type(schema)?;
@@ -266,19 +271,18 @@ fn in_subquery(found: InSubquery, schema: &DFSchema) -> Result<Expr> {
 
 /// A NULL that has no type has that of the parameter; so have values that a function takes otherwise.
 fn arguments(call: ScalarFunction, schema: &DFSchema) -> Result<Expr> {
-    if call.args.is_empty() {
-        return Ok(Expr::ScalarFunction(call));
+    let arguments = as_taken(call.args, call.func.as_ref(), schema)?;
+    Ok(Expr::ScalarFunction(ScalarFunction::new_udf(call.func, arguments)))
+}
+
+/// Arguments as a function takes them.
+fn as_taken<F: UDFCoercionExt>(arguments: Vec<Expr>, function: &F, schema: &DFSchema) -> Result<Vec<Expr>> {
+    if arguments.is_empty() {
+        return Ok(arguments);
     }
     let fields =
-        call.args.iter().map(|argument| Ok(argument.to_field(schema)?.1)).collect::<Result<Vec<FieldRef>>>()?;
-    let wanted = fields_with_udf(&fields, call.func.as_ref())?;
-    let is_same = fields.iter().zip(&wanted).all(|(field, wanted)| field.data_type() == wanted.data_type());
-    if is_same {
-        return Ok(Expr::ScalarFunction(call));
-    }
-    let arguments = call.args.into_iter().zip(fields.iter().zip(&wanted));
-    let arguments = arguments
-        .map(|(argument, (field, wanted))| converted(argument, field.data_type(), wanted.data_type()))
-        .collect::<Result<_>>()?;
-    Ok(Expr::ScalarFunction(ScalarFunction::new_udf(call.func, arguments)))
+        arguments.iter().map(|argument| Ok(argument.to_field(schema)?.1)).collect::<Result<Vec<FieldRef>>>()?;
+    let wanted = fields_with_udf(&fields, function)?;
+    let pairs = arguments.into_iter().zip(fields.iter().zip(&wanted));
+    pairs.map(|(argument, (field, wanted))| converted(argument, field.data_type(), wanted.data_type())).collect()
 }

@@ -63,7 +63,15 @@ pub(super) fn read(scope: &Scope, path: &Path, table: &Table, hints: &[(String, 
                     "the WATERMARK of '{path}' is for a field of a row: make it a computed column"
                 )));
             };
-            let expr = scope.expr(&watermark.expr, &schema).map_err(|error| of_table("the WATERMARK", &error))?;
+            let expr = match watermark.is_of_source() {
+                true if readable.has_watermarks => None,
+                true => {
+                    return Err(mistake(format!(
+                        "the WATERMARK of '{path}' is SOURCE_WATERMARK(), and its connector sends none: say what it is, such as ts - INTERVAL '5' SECOND"
+                    )));
+                }
+                false => Some(scope.expr(&watermark.expr, &schema).map_err(|error| of_table("the WATERMARK", &error))?),
+            };
             Some((position(column)?, expr))
         }
     };

@@ -13,10 +13,10 @@ use flott_sql_runtime::spec::{
 
 use super::Planner;
 use super::changelog::Changes;
-use super::explain::{Note, Planned};
+use super::explain::{Note, Outcome, Planned};
 use super::expr::{PExpr, all_of, as_column, in_order, remap, spec};
 use super::names;
-use super::rel::{Calc, Id, Kinds, Op, Rel};
+use super::rel::{Calc, Id, Kinds, Op, Rel, Time};
 use super::table::{SinkTable, TableInfo};
 
 /// Who sends a relation: an operator, and where the relation's columns are among its own.
@@ -111,13 +111,27 @@ impl Planner<'_> {
             ports: HashMap::new(),
             infos: Vec::new(),
             uids: HashMap::new(),
-            planned: Planned { plan, notes: Vec::new() },
+            planned: Planned { plan, notes: Vec::new(), results: self.outcomes(sinks) },
         };
         for id in (0..self.rels.len()).filter(|&id| is_used[id]) {
             let ports = emitter.relation(id)?;
             emitter.ports.insert(id, ports);
         }
         Ok(emitter.planned)
+    }
+
+    /// What is known of the rows that sinks get.
+    fn outcomes(&self, sinks: &[Id]) -> Vec<Outcome> {
+        let queries = sinks.iter().filter_map(|&sink| self.rels[sink].inputs.first());
+        let outcome = |&query: &Id| {
+            let props = self.props(query);
+            let times = props.times.iter().enumerate();
+            Outcome {
+                is_insert_only: props.kinds.is_insert_only(),
+                rowtimes: times.filter(|(_, time)| **time == Some(Time::Event)).map(|(column, _)| column).collect(),
+            }
+        };
+        queries.map(outcome).collect()
     }
 }
 

@@ -19,6 +19,17 @@ pub struct Planned {
     pub plan: CompiledPlan,
     /// A note for each of its operators.
     pub notes: Vec<Note>,
+    /// What is known of the rows of each query, in their order.
+    pub results: Vec<Outcome>,
+}
+
+/// What is known of a query's rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Whether none is ever updated or deleted.
+    pub is_insert_only: bool,
+    /// Its columns with event time.
+    pub rowtimes: Vec<usize>,
 }
 
 /// What is known of an operator.

@@ -30,7 +30,7 @@ impl Reading {
     pub(super) fn of(table: &TableInfo, wanted: &[usize], with_watermark: bool) -> Result<Self> {
         let names = DFSchema::try_from(table.schema()).map_err(refused)?;
         let watermark = match &table.watermark {
-            Some((column, expr)) if with_watermark => Some((*column, physical(expr, &names)?)),
+            Some((column, Some(expr))) if with_watermark => Some((*column, physical(expr, &names)?)),
             _ => None,
         };
         let mut declared = wanted.to_vec();

@@ -17,8 +17,9 @@ pub struct TableInfo {
     pub columns: Vec<TableColumn>,
     /// `WITH (…)` and hints.
     pub options: BTreeMap<String, String>,
-    /// `WATERMARK FOR column AS expression`: the column's position, and the expression over the declared columns.
-    pub watermark: Option<(usize, Expr)>,
+    /// `WATERMARK FOR column AS expression`: the column's position, and the expression over the declared columns; none if
+    /// the connector sends watermarks: `SOURCE_WATERMARK()`.
+    pub watermark: Option<(usize, Option<Expr>)>,
     /// The positions of `PRIMARY KEY (…) NOT ENFORCED`; none if empty.
     pub primary_key: Vec<usize>,
     /// `PARTITIONED BY (…)`.

@@ -82,7 +82,9 @@ fn relations(
         Some(parts) => return Err(Error::input(format!("'{}' is no database's name", parts.join(".")))),
     };
     let found = session.catalog.relations(catalog, database)?;
-    let found = found.into_iter().filter(|(name, relation)| wanted(relation) && passes(filter, name));
+    // Tables of programs that have no name of their own are called so, as in Flink.
+    let is_named = |name: &str| !(name.starts_with("*anonymous_") && name.ends_with('*'));
+    let found = found.into_iter().filter(|(name, relation)| is_named(name) && wanted(relation) && passes(filter, name));
     texts(column, found.map(|(name, _)| name))
 }
 

@@ -26,6 +26,8 @@ pub(super) enum Form {
     Blobs,
     /// As the bytes of rows of them.
     Rows,
+    /// As they are.
+    Columns,
 }
 
 impl Form {
@@ -71,6 +73,7 @@ pub(super) enum Values {
     Blobs(BinaryArray),
     /// With whether all columns of a row are there.
     Rows(EncodedRows, Option<NullBuffer>),
+    Columns(Vec<ArrayRef>),
 }
 
 /// A batch whose arguments have been resolved. See [`super::Aggregates::bind`].
@@ -105,6 +108,9 @@ impl Argument {
                 DataType::Binary => column()?.as_binary::<i32>().clone(),
                 _ => return Err(no_column()),
             }),
+            Form::Columns => {
+                Values::Columns(self.columns.iter().map(|column| ArrayRef::clone(&columns[*column])).collect())
+            }
             Form::Rows => {
                 let mut encoded = EncodedRows::default();
                 let chosen: Vec<ArrayRef> =

@@ -88,19 +88,25 @@ impl Aggregate {
             Kind::Best { .. } => {}
             kind => {
                 let theirs = std::mem::take(arena.rich_mut(other, self.rich));
-                self.merge_rich(kind, arena.rich_mut(group, self.rich), theirs, retracts);
+                self.merge_rich(kind, arena.rich_mut(group, self.rich), theirs, retracts)?;
             }
         }
         Ok(())
     }
 
-    fn merge_rich(&self, kind: &Kind, ours: &mut Rich, theirs: Rich, retracts: bool) {
+    fn merge_rich(&self, kind: &Kind, ours: &mut Rich, theirs: Rich, retracts: bool) -> Result<()> {
         if *ours == Rich::Nothing {
             *ours = theirs;
-            return;
+            return Ok(());
         }
         match (ours, theirs) {
             (Rich::Value(known), Rich::Value(new)) => {
+                if let Kind::User(user) = kind {
+                    let mut merged = known.as_slice().to_vec();
+                    user.function.merge(&mut merged, new.as_slice())?;
+                    known.set(&merged);
+                    return Ok(());
+                }
                 let replaces = match kind {
                     Kind::BestBlob { is_max: true } => new > *known,
                     Kind::BestBlob { is_max: false } => new < *known,
@@ -124,6 +130,7 @@ impl Aggregate {
             (Rich::Sketch(known), Rich::Sketch(new)) => known.merge(&new),
             _ => {}
         }
+        Ok(())
     }
 }
 

@@ -9,6 +9,8 @@ use flott_core::{Error, Result};
 use super::counts::ValueCounts;
 use super::input::{Argument, Bound, Form, Values, filter_of};
 use super::state::Arena;
+use super::user::{self, Named};
+use crate::expr::Functions;
 use crate::program::OperatorContext;
 use crate::row::{RowDecoder, RowEncoder};
 use crate::spec::{AggregateFunction, AggregateSpec};
@@ -46,6 +48,8 @@ pub(super) enum Kind {
     JsonObject { absent_on_null: bool },
     /// A JSON array.
     JsonArray { absent_on_null: bool },
+    /// A function of the program.
+    User(Named),
 }
 
 /// One aggregate.
@@ -98,11 +102,19 @@ pub struct Aggregates {
 }
 
 impl Aggregates {
-    /// For rows of `input`. `retracts` says whether rows may be taken back.
+    /// For rows of `input`, without functions of the program. `retracts` says whether rows may be taken back.
     ///
     /// # Errors
     /// A function does not work on its arguments, or is not there.
     pub fn new(specs: &[AggregateSpec], input: &SchemaRef, retracts: bool) -> Result<Self> {
+        Self::with(specs, input, retracts, &Functions::new([]))
+    }
+
+    /// The same with the program's functions.
+    ///
+    /// # Errors
+    /// As for [`Self::new`].
+    pub fn with(specs: &[AggregateSpec], input: &SchemaRef, retracts: bool, functions: &Functions) -> Result<Self> {
         let mut new = Self {
             aggregates: Vec::new(),
             sets: Vec::new(),
@@ -114,7 +126,7 @@ impl Aggregates {
             input: Arc::clone(input),
         };
         for spec in specs {
-            let aggregate = new.aggregate(spec)?;
+            let aggregate = new.aggregate(spec, functions)?;
             new.aggregates.push(aggregate);
         }
         Ok(new)
@@ -182,13 +194,16 @@ impl Aggregates {
         Ok(Bound { rows, values, filters: self.filters.iter().map(|_| vec![true; rows]).collect() })
     }
 
-    fn aggregate(&mut self, spec: &AggregateSpec) -> Result<Aggregate> {
+    fn aggregate(&mut self, spec: &AggregateSpec, functions: &Functions) -> Result<Aggregate> {
         if !spec.order.is_empty() {
             return Err(refused(spec, "WITHIN GROUP is not there yet: leave it out"));
         }
         let types: Vec<DataType> =
             spec.arguments.iter().map(|column| self.input.field(*column).data_type().clone()).collect();
-        let (kind, form) = self.kind_of(spec, &types)?;
+        let (kind, form) = match user::of(spec, functions)? {
+            Some(function) => (Kind::User(function), Form::Columns),
+            None => self.kind_of(spec, &types)?,
+        };
         let (words, is_rich) = match &kind {
             Kind::Count => (1, false),
             Kind::Sum { .. } | Kind::Mean if form == Form::Decimals => (5, false),
@@ -338,10 +353,7 @@ impl Aggregates {
             | AggregateFunction::Lag { .. }
             | AggregateFunction::Lead { .. }
             | AggregateFunction::Ntile { .. } => Err(refused(spec, "it needs an OVER window")),
-            AggregateFunction::User(name) => Err(refused(
-                spec,
-                &format!("aggregate functions of users, such as '{name}', cannot be executed yet: use a built-in one"),
-            )),
+            AggregateFunction::User(name) => Err(Error::system(format!("'{name}' is a function of the program"))),
         }
     }
 }

@@ -35,6 +35,8 @@ enum Column {
     Decimals(Decimal128Builder),
     /// In the form of rows of one column.
     Rows(EncodedRows),
+    /// What a function of the program keeps.
+    Kept(Vec<Vec<u8>>),
 }
 
 impl Aggregates {
@@ -83,6 +85,7 @@ impl Aggregate {
     fn column(&self) -> Column {
         let is_decimal = matches!(self.result, DataType::Decimal128(..));
         match (&self.kind, self.form) {
+            (Kind::User(_), _) => Column::Kept(Vec::new()),
             (Kind::Count | Kind::Approximate, _) => Column::Ints(Int64Builder::new()),
             (Kind::Spread { .. }, _) => Column::Doubles(Float64Builder::new()),
             (Kind::Sum { .. } | Kind::Mean, Form::Decimals) => Column::Decimals(Decimal128Builder::new()),
@@ -102,6 +105,10 @@ impl Aggregate {
             Column::Ints(ints) => ints.append_option(self.int(arena, group)),
             Column::Doubles(doubles) => doubles.append_option(self.double(arena, group)),
             Column::Decimals(decimals) => decimals.append_option(self.decimal(arena, group)),
+            Column::Kept(kept) => kept.push(match arena.rich_of(group, self.rich) {
+                Rich::Value(bytes) => bytes.as_slice().to_vec(),
+                _ => Vec::new(),
+            }),
             Column::Rows(rows) => {
                 match (&self.kind, self.extreme(arena, group)) {
                     (Kind::Ordered { .. }, Some(value)) => write_blob(value, &mut rows.data),
@@ -258,6 +265,10 @@ impl Aggregate {
                     Arc::new(decimals.finish().with_precision_and_scale(precision, scale).map_err(failed)?)
                 }
                 ref other => return Err(Error::system(format!("{} is not of the type {other}", self.text))),
+            },
+            Column::Kept(kept) => match &self.kind {
+                Kind::User(user) => user.function.results(&kept)?,
+                _ => return Err(Error::system(format!("{} is no function of the program", self.text))),
             },
             Column::Rows(rows) => self.result_decoder.decode(rows.iter())?.swap_remove(0),
         })

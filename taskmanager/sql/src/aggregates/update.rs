@@ -11,6 +11,7 @@ use super::input::{Bound, Values};
 use super::plan::{Aggregate, Aggregates, Kind};
 use super::rich::{Rich, count};
 use super::state::Arena;
+use super::user::UserRow;
 use crate::row::{RowBytes, hash_of, read_length};
 
 /// Rows of a batch: which group each belongs to, and whether it comes or goes.
@@ -226,6 +227,31 @@ impl Aggregate {
                         scan.each(array.nulls(), |row, group, sign| note(array.value(row), group, sign));
                     }
                     _ => return Err(mismatch()),
+                }
+            }
+            (Kind::User(user), values) => {
+                let arguments = match values {
+                    Values::Columns(columns) => &columns[..],
+                    _ => &[],
+                };
+                // Which of the call's groups each group of the arena is.
+                let mut places = vec![u32::MAX; arena.len()];
+                let (mut groups, mut rows) = (Vec::new(), Vec::new());
+                scan.each(None, |row, group, sign| {
+                    if places[group] == u32::MAX {
+                        places[group] = groups.len() as u32;
+                        groups.push(group);
+                    }
+                    rows.push(UserRow { row: row as u32, group: places[group], is_addition: sign > 0 });
+                });
+                let bytes = |group: &usize| match arena.rich_of(*group, at) {
+                    Rich::Value(bytes) => bytes.as_slice().to_vec(),
+                    _ => Vec::new(),
+                };
+                let mut kept: Vec<Vec<u8>> = groups.iter().map(bytes).collect();
+                user.function.update(arguments, &rows, &mut kept)?;
+                for (group, bytes) in groups.iter().zip(&kept) {
+                    *arena.rich_mut(*group, at) = Rich::Value(RowBytes::new(bytes));
                 }
             }
             (kind, Values::Rows(values, nulls)) => {

@@ -56,7 +56,7 @@ impl GroupAggregate {
         let key_types: Vec<DataType> = spec.keys.iter().map(|column| types[*column].clone()).collect();
         let results: Vec<DataType> = spec.aggregates.iter().map(|aggregate| aggregate.result.clone()).collect();
         let ttl_ms = if spec.is_batch { 0 } else { spec.ttl_ms };
-        let aggregates = Aggregates::new(&spec.aggregates, &cx.inputs[0], !spec.is_insert_only)?;
+        let aggregates = Aggregates::with(&spec.aggregates, &cx.inputs[0], !spec.is_insert_only, cx.functions)?;
         Ok(Self {
             key_columns: spec.keys.clone(),
             keys: KeyEncoder::new(&spec.keys, &types)?,

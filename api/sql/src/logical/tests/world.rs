@@ -26,7 +26,7 @@ fn changelog(options: &BTreeMap<String, String>) -> Changelog {
 impl Connectors for Said {
     fn source(&self, spec: &SourceSpec) -> Result<Readable> {
         let is_lookup = spec.options.contains_key("lookup");
-        Ok(Readable { changelog: changelog(&spec.options), is_lookup })
+        Ok(Readable { changelog: changelog(&spec.options), is_lookup, has_watermarks: false })
     }
 
     fn sink(&self, spec: &SinkSpec) -> Result<Changelog> {

@@ -72,7 +72,7 @@ pub(super) fn tables() -> Vec<TableInfo> {
         "bid",
         &[("auction", Int64), ("bidder", Int64), ("price", Int64), ("channel", Utf8), ("extra", Utf8), ("ts", TIME)],
     );
-    bid.watermark = Some((5, minus("ts", 4)));
+    bid.watermark = Some((5, Some(minus("ts", 4))));
     let computed = |name: &str, data_type: DataType, expr: Expr| TableColumn {
         field: Arc::new(Field::new(name, data_type, true)),
         kind: ColumnKind::Computed(expr),
@@ -82,7 +82,7 @@ pub(super) fn tables() -> Vec<TableInfo> {
         "auction",
         &[("id", Int64), ("item", Utf8), ("seller", Int64), ("category", Int64), ("ts", TIME), ("expires", TIME)],
     );
-    auction.watermark = Some((4, minus("ts", 4)));
+    auction.watermark = Some((4, Some(minus("ts", 4))));
     let mut person = table("person", &[("id", Int64), ("name", Utf8), ("city", Utf8), ("state", Utf8)]);
     // Its time is computed from a text, and it has a column of metadata.
     let mut at = computed("ts", TIME, cast(col("at"), TIME));
@@ -92,10 +92,10 @@ pub(super) fn tables() -> Vec<TableInfo> {
         field: Arc::new(Field::new("at", Utf8, true)),
         kind: ColumnKind::Metadata("timestamp".to_owned()),
     });
-    person.watermark = Some((2, col("ts")));
+    person.watermark = Some((2, Some(col("ts"))));
     // A change log with -U, one without, a table to look up, a plain one.
     let mut rates = table("rates", &[("currency", Utf8), ("rate", Int64), ("ts", TIME)]);
-    rates.watermark = Some((2, col("ts")));
+    rates.watermark = Some((2, Some(col("ts"))));
     rates.primary_key = vec![0];
     rates.changelog = Changelog::All;
     let mut upserts = table("upserts", &[("id", Int64), ("v", Int64), ("w", Int64)]);

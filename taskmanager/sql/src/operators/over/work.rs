@@ -67,7 +67,7 @@ impl Work {
         }
         Ok(Self {
             slots,
-            aggregates: Aggregates::new(&folded, &cx.inputs[0], retracts)?,
+            aggregates: Aggregates::with(&folded, &cx.inputs[0], retracts, cx.functions)?,
             decoder: RowDecoder::new(&cx.types(0))?,
             input: SchemaRef::clone(&cx.inputs[0]),
             output: SchemaRef::clone(cx.output),

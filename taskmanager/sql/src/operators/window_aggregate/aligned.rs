@@ -53,7 +53,7 @@ impl AlignedAggregate {
     /// # Errors
     /// An aggregate cannot be computed, a column cannot be a key, or the windows are none.
     pub fn new(spec: &WindowAggregateSpec, cx: &OperatorContext<'_>) -> Result<Self> {
-        let aggregates = Aggregates::new(&spec.aggregates, &cx.inputs[0], !spec.is_insert_only)?;
+        let aggregates = Aggregates::with(&spec.aggregates, &cx.inputs[0], !spec.is_insert_only, cx.functions)?;
         let windows = match spec.time {
             TimeSpec::Window { .. } => None,
             _ => AlignedWindows::new(spec.window)?,

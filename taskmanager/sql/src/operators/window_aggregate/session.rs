@@ -36,7 +36,7 @@ impl SessionAggregate {
     /// # Errors
     /// An aggregate cannot be computed, or a column cannot be a key.
     pub fn new(spec: &WindowAggregateSpec, gap_ms: i64, cx: &OperatorContext<'_>) -> Result<Self> {
-        let aggregates = Aggregates::new(&spec.aggregates, &cx.inputs[0], !spec.is_insert_only)?;
+        let aggregates = Aggregates::with(&spec.aggregates, &cx.inputs[0], !spec.is_insert_only, cx.functions)?;
         Ok(Self {
             keys: KeyEncoder::new(&spec.keys, &cx.types(0))?,
             open: OpenSessions::new(gap_ms, cx),
