@@ -8,54 +8,12 @@ use std::error::Error;
 use std::sync::Arc;
 
 use arrow::array::{AsArray, RecordBatch, StructArray};
-use arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use flott_chunk::Chunk;
 use flott_datagen::MakeRows;
 use flott_formats::Encoder;
-use flott_nexmark::{NexmarkConfig, NexmarkTable};
+use flott_nexmark::{NexmarkConfig, NexmarkTable, wide_schema};
 use flott_tables::json::{JsonEncoder, JsonOptions};
 use flott_tables::options::Options;
-
-const NUMBER: DataType = DataType::Int64;
-const TEXT: DataType = DataType::Utf8;
-const TIME: DataType = DataType::Timestamp(TimeUnit::Millisecond, None);
-
-const PERSON: &[(&str, DataType)] = &[
-    ("id", NUMBER),
-    ("name", TEXT),
-    ("emailAddress", TEXT),
-    ("creditCard", TEXT),
-    ("city", TEXT),
-    ("state", TEXT),
-    ("dateTime", TIME),
-    ("extra", TEXT),
-];
-const AUCTION: &[(&str, DataType)] = &[
-    ("id", NUMBER),
-    ("itemName", TEXT),
-    ("description", TEXT),
-    ("initialBid", NUMBER),
-    ("reserve", NUMBER),
-    ("dateTime", TIME),
-    ("expires", TIME),
-    ("seller", NUMBER),
-    ("category", NUMBER),
-    ("extra", TEXT),
-];
-const BID: &[(&str, DataType)] = &[
-    ("auction", NUMBER),
-    ("bidder", NUMBER),
-    ("price", NUMBER),
-    ("channel", TEXT),
-    ("url", TEXT),
-    ("dateTime", TIME),
-    ("extra", TEXT),
-];
-
-fn row(name: &str, fields: &[(&str, DataType)]) -> Field {
-    let fields = fields.iter().map(|(name, of)| Field::new(*name, of.clone(), true));
-    Field::new(name, DataType::Struct(fields.collect()), true)
-}
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
@@ -66,13 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let options = Options::new("events", options);
     let config = NexmarkConfig::read(&options)?;
     options.finish()?;
-    let fields = vec![
-        Field::new("event_type", DataType::Int32, true),
-        row("person", PERSON),
-        row("auction", AUCTION),
-        row("bid", BID),
-    ];
-    let table = NexmarkTable::new("events", &Arc::new(Schema::new(fields)), &config)?;
+    let table = NexmarkTable::new("events", &Arc::new(wide_schema()), &config)?;
     let numbers: Vec<u64> = (0..count).collect();
     let Some(folder) = folder else {
         let (start, mut bytes) = (flott_env::monotonic(), 0);

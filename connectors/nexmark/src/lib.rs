@@ -35,4 +35,4 @@ mod table;
 mod text;
 
 pub use config::NexmarkConfig;
-pub use table::NexmarkTable;
+pub use table::{NexmarkTable, wide_schema};

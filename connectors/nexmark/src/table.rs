@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int32Array, StructArray};
-use arrow::datatypes::{DataType, Field, Fields, SchemaRef, TimeUnit};
+use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 use flott_chunk::{Chunk, batch_of};
 use flott_core::time::Timestamp;
 use flott_core::{Error, Result};
@@ -24,6 +24,28 @@ pub struct NexmarkTable {
     people: People,
     auctions: Auctions,
     bids: Bids,
+}
+
+/// All columns of the table, with all their fields.
+pub fn wide_schema() -> Schema {
+    fn row<C>(name: &str, all: &[(&str, ColumnKind, C)]) -> Field {
+        let fields = all.iter().map(|(name, kind, _)| Field::new(*name, data_type(*kind), true));
+        Field::new(name, DataType::Struct(fields.collect()), true)
+    }
+    Schema::new(vec![
+        Field::new("event_type", DataType::Int32, true),
+        row("person", &PersonColumn::ALL),
+        row("auction", &AuctionColumn::ALL),
+        row("bid", &BidColumn::ALL),
+    ])
+}
+
+fn data_type(kind: ColumnKind) -> DataType {
+    match kind {
+        ColumnKind::Number => DataType::Int64,
+        ColumnKind::Time => DataType::Timestamp(TimeUnit::Millisecond, None),
+        ColumnKind::Text => DataType::Utf8,
+    }
 }
 
 enum Column {

@@ -311,7 +311,14 @@ impl TimestampColumn {
     pub fn push(&mut self, nanos: i128) -> bool {
         macro_rules! push {
             ($values:expr, $unit:expr) => {{
-                let Ok(value) = i64::try_from(nanos.div_euclid($unit)) else { return false };
+                // Few times are beyond an i64, and only they need the slow division.
+                let value = match i64::try_from(nanos) {
+                    Ok(nanos) => nanos.div_euclid($unit),
+                    Err(_) => match i64::try_from(nanos.div_euclid($unit)) {
+                        Ok(value) => value,
+                        Err(_) => return false,
+                    },
+                };
                 $values.append_value(value);
             }};
         }

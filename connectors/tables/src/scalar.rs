@@ -99,8 +99,44 @@ pub fn time(text: &str) -> Option<i64> {
 /// Nanoseconds since 1970 of `2024-01-01 12:34:56.789`; with `separator` between date and time. Of an instant, a `Z` at the
 /// end is not part of `text`.
 pub fn timestamp(text: &str, separator: char) -> Option<i128> {
+    if let Some(nanos) = plain_timestamp(text.as_bytes(), separator) {
+        return Some(nanos);
+    }
     let (day, clock) = text.split_once(separator)?;
     Some(i128::from(date(day)?) * 86_400_000_000_000 + i128::from(time(clock)?))
+}
+
+/// The same of one of four digits of the year and up to nine of the second, by the places of its digits; `None` for any other.
+#[inline]
+fn plain_timestamp(text: &[u8], separator: char) -> Option<i128> {
+    let (plain, fraction) = text.split_at_checked(19)?;
+    let is_punctuated = plain[4] == b'-'
+        && plain[7] == b'-'
+        && char::from(plain[10]) == separator
+        && plain[13] == b':'
+        && plain[16] == b':';
+    if !is_punctuated {
+        return None;
+    }
+    let mut is_number = true;
+    let mut number = |digits: &[u8]| {
+        digits.iter().fold(0, |number, byte| {
+            is_number &= byte.is_ascii_digit();
+            number * 10 + i64::from(byte & 0xf)
+        })
+    };
+    let (year, month, day) = (number(&plain[..4]), number(&plain[5..7]), number(&plain[8..10]));
+    let (hours, minutes, seconds) = (number(&plain[11..13]), number(&plain[14..16]), number(&plain[17..19]));
+    let nanos = match fraction {
+        [] => 0,
+        [b'.', digits @ ..] if (1..=9).contains(&digits.len()) => number(digits) * 10_i64.pow(9 - digits.len() as u32),
+        _ => return None,
+    };
+    if !is_number || hours > 23 || minutes > 59 || seconds > 59 {
+        return None;
+    }
+    let seconds = i64::from(days(year, month, day)?) * 86_400 + (hours * 60 + minutes) * 60 + seconds;
+    Some(i128::from(seconds) * 1_000_000_000 + i128::from(nanos))
 }
 
 #[cfg(test)]
@@ -148,6 +184,16 @@ mod tests {
         #[test]
         fn nothing_panics(text in "[-+0-9.eE:T ]{0,30}") {
             let _ = (decimal(&text, 38, 18), date(&text), time(&text), timestamp(&text, ' '));
+        }
+
+        #[test]
+        fn plain_timestamps_are_read_as_others_are(
+            text in "[0-9]{4}-[01][0-9]-[0-3][0-9] [0-2][0-9]:[0-6][0-9]:[0-6][0-9](\\.[0-9]{0,10})?",
+        ) {
+            let (day, clock) = text.split_once(' ').unwrap();
+            let both = date(day).zip(time(clock));
+            let expected = both.map(|(day, clock)| i128::from(day) * 86_400_000_000_000 + i128::from(clock));
+            prop_assert_eq!(timestamp(&text, ' '), expected);
         }
 
         #[test]

@@ -1,32 +1,12 @@
 use arrow::array::{Array, AsArray};
-use arrow::datatypes::{Int32Type, Int64Type, Schema, TimestampMillisecondType};
+use arrow::datatypes::{Int32Type, Int64Type, TimestampMillisecondType};
 use flott_connector_spi::conformance::check_source;
 use flott_tables::options::Options;
 
 use super::*;
 
-const TIME: DataType = DataType::Timestamp(TimeUnit::Millisecond, None);
-
-fn field_type(kind: ColumnKind) -> DataType {
-    match kind {
-        ColumnKind::Number => DataType::Int64,
-        ColumnKind::Time => TIME,
-        ColumnKind::Text => DataType::Utf8,
-    }
-}
-
-fn row_field<C: Copy>(name: &str, all: &[(&str, ColumnKind, C)]) -> Field {
-    let fields = all.iter().map(|(name, kind, _)| Field::new(*name, field_type(*kind), true));
-    Field::new(name, DataType::Struct(fields.collect()), true)
-}
-
 fn schema() -> SchemaRef {
-    Arc::new(Schema::new(vec![
-        Field::new("event_type", DataType::Int32, true),
-        row_field("person", &PersonColumn::ALL),
-        row_field("auction", &AuctionColumn::ALL),
-        row_field("bid", &BidColumn::ALL),
-    ]))
+    Arc::new(wide_schema())
 }
 
 fn table(config: &NexmarkConfig) -> NexmarkTable {

@@ -194,7 +194,7 @@ impl ChangeRows {
             let mut elements = Vec::new();
             collect(value.ok_or_else(|| missing(name))?, &mut elements)
                 .map_err(|error| format!("'{name}': {}", reason(&error)))?;
-            elements.into_iter().map(|element| self.row(name, present(element))).collect::<Result<Vec<_>, _>>()
+            elements.into_iter().map(|element| self.row(name, present(element.get()))).collect::<Result<Vec<_>, _>>()
         };
         let of_kind = |kind| Ok(all("data", data)?.into_iter().map(|fields| (kind, fields)).collect::<Found<'a>>());
         let kind = kind.ok_or_else(|| missing("type"))?;
@@ -242,8 +242,8 @@ fn missing(name: &str) -> String {
     format!("'{name}' is null or missing")
 }
 
-fn present(value: &RawValue) -> Member<'_> {
-    Some(value.get()).filter(|text| *text != "null")
+fn present(value: &str) -> Member<'_> {
+    Some(value).filter(|text| *text != "null")
 }
 
 /// The members of a message that have these names.
