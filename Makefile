@@ -1,14 +1,14 @@
-# make demo · make test · make check · make bench: each installs what it needs first.
+# make demo · make test · make check · make bench · make bench-nexmark: each installs what it needs first.
 
 # All checkouts build into one folder, so that a fresh clone does not build the dependencies again.
 export CARGO_TARGET_DIR ?= $(HOME)/.cache/flott/target
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help demo test check bench setup setup-bench data
+.PHONY: help demo test check bench bench-nexmark setup setup-bench data
 .DEFAULT_GOAL := help
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
 	@echo "Built into $(CARGO_TARGET_DIR) (CARGO_TARGET_DIR)."
 
@@ -29,6 +29,10 @@ check: setup ## formatting, lints, licences; edits nothing
 bench: setup-bench ## the benchmarks, side by side with their peers; appends to bench/results.json
 	cargo build --release --workspace --bins
 	cargo run --release -p flott-bench
+
+bench-nexmark: setup-bench ## the queries of Nexmark beside Apache Flink; writes docs/nexmark.md and its plot
+	cargo build --release -p flott-cli -p flott-bench --bins
+	cargo run --release -p flott-bench -- --only nexmark
 
 setup:
 	@scripts/setup.sh

@@ -138,6 +138,16 @@ pub(crate) fn check_same(what: &str, ours: u64, peer: u64) -> Result<()> {
     Err(Error::system(format!("the sides differ in {what}: Flott has {ours}, its peer {peer}")))
 }
 
+/// Where inputs are kept that take long to make.
+pub(crate) fn cache() -> Result<PathBuf> {
+    let cache = std::env::var_os("XDG_CACHE_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let cache = match cache {
+        Some(cache) => cache,
+        None => PathBuf::from(std::env::var_os("HOME").ok_or_else(|| Error::input("HOME is not set"))?).join(".cache"),
+    };
+    Ok(cache.join("flott/bench"))
+}
+
 /// The path of a binary that was built beside this one.
 pub(crate) fn binary(name: &str) -> Result<PathBuf> {
     let path = std::env::current_exe().context("finding this binary")?.with_file_name(name);

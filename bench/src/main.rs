@@ -9,6 +9,7 @@
 //! - [`rewind`]: going back to a checkpoint in memory, beside reading its file
 //! - [`gaps`]: output while a large state moves: after a kill, in a rescale, in an upgrade, while it is written
 //! - [`spill`]: state of more and more times its memory
+//! - [`nexmark`]: the queries of the Nexmark suite in SQL, beside Apache Flink
 //! - [`startup`]: the time to the first result, and the memory of idle processes, beside what we allow ourselves
 //!
 //! [`harness`] has what they share, [`cluster`] starts processes, [`outputs`] reads when a job had output and [`plot`]
@@ -20,6 +21,7 @@ mod cluster;
 mod gaps;
 mod harness;
 mod keyed_sum;
+mod nexmark;
 mod outputs;
 mod plot;
 mod report;
@@ -77,6 +79,7 @@ enum Benchmark {
     Upgrade,
     Flow,
     Startup,
+    Nexmark,
 }
 
 impl Benchmark {
@@ -95,6 +98,7 @@ impl Benchmark {
             Self::Upgrade => gaps::upgraded(is_quick),
             Self::Flow => gaps::flowing(is_quick),
             Self::Startup => startup::run(is_quick),
+            Self::Nexmark => nexmark::run(is_quick),
         }
     }
 }

@@ -130,6 +130,66 @@ impl Curve<'_> {
     }
 }
 
+/// Values of several kinds, side by side for each name.
+pub(crate) struct Bars<'a> {
+    /// What can be seen.
+    pub(crate) title: &'a str,
+    pub(crate) names: &'a [&'a str],
+    /// Of each kind, what it is and its value for each name.
+    pub(crate) values: &'a [(&'a str, Vec<f64>)],
+    /// A value with a line of its own.
+    pub(crate) mark: f64,
+}
+
+/// The colours of kinds, again from the first if there are more.
+const COLOURS: [&str; 2] = ["#2563eb", "#93c5fd"];
+
+impl Bars<'_> {
+    /// Writes the picture to `NAME.svg` in the folder of the documents.
+    pub(crate) fn save(&self, name: &str) -> Result<()> {
+        write(name, |caption| self.to_svg(caption))
+    }
+
+    fn to_svg(&self, caption: &str) -> String {
+        let [left, right, top, bottom] = MARGINS;
+        let (width, height) = (WIDTH - left - right, HEIGHT - top - bottom);
+        let most = self.values.iter().flat_map(|(_, values)| values).copied().fold(self.mark, f64::max);
+        let y = |value: f64| top + height * (1.0 - value / most);
+        let mut svg = head();
+        svg.push_str(&text(left, 18.0, "start", "#000", self.title));
+        svg.push_str(&text(WIDTH - right, HEIGHT - 6.0, "end", "#777", caption));
+        for share in [0.0, 0.5, 1.0] {
+            svg.push_str(&rule(left, y(most * share), left + width, y(most * share), "#ddd"));
+            svg.push_str(&text(left - 6.0, y(most * share) + 4.0, "end", "#777", &format!("{:.1}", most * share)));
+        }
+        let group = width / self.names.len().max(1) as f64;
+        let bar = group * 0.8 / self.values.len().max(1) as f64;
+        for (index, name) in self.names.iter().enumerate() {
+            let from = left + group * index as f64;
+            svg.push_str(&text(from + group / 2.0, top + height + 16.0, "middle", "#777", name));
+            for (kind, (_, values)) in self.values.iter().enumerate() {
+                let value = values.get(index).copied().unwrap_or_default();
+                // Writing to a string cannot fail.
+                let _ = write!(
+                    svg,
+                    "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{bar:.1}\" height=\"{:.1}\" fill=\"{}\"/>",
+                    from + group * 0.1 + bar * kind as f64,
+                    y(value),
+                    top + height - y(value),
+                    COLOURS[kind % COLOURS.len()]
+                );
+            }
+        }
+        for (kind, (what, _)) in self.values.iter().enumerate() {
+            let at = left + width / 2.0 * kind as f64;
+            svg.push_str(&text(at, top - 6.0, "start", COLOURS[kind % COLOURS.len()], what));
+        }
+        svg.push_str(&rule(left, y(self.mark), left + width, y(self.mark), "#dc2626"));
+        svg.push_str("\n</svg>\n");
+        svg
+    }
+}
+
 fn head() -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"12\">\n\
@@ -174,6 +234,18 @@ mod tests {
         let svg = Curve { title: "t", points: &[(0.0, 4.0), (10.0, 2.0)] }.to_svg("c");
         assert!(svg.contains("points=\"60.0,40.0 780.0,130.0\"") && svg.trim_end().ends_with("</svg>"), "{svg}");
         assert!(!Curve { title: "", points: &[] }.to_svg("").contains("NaN"));
+    }
+
+    #[test]
+    fn bars_are_as_high_as_their_values() {
+        let values = [("ours", vec![4.0, 1.0]), ("theirs", vec![2.0, 0.0])];
+        let svg = Bars { title: "t", names: &["q0", "q1"], values: &values, mark: 1.0 }.to_svg("c");
+        assert!(
+            svg.contains("<rect x=\"96.0\" y=\"40.0\" width=\"144.0\" height=\"180.0\" fill=\"#2563eb\"/>"),
+            "{svg}"
+        );
+        assert!(svg.contains("y=\"130.0\" width=\"144.0\" height=\"90.0\" fill=\"#93c5fd\"/>"), "{svg}");
+        assert!(!Bars { title: "", names: &[], values: &[], mark: 1.0 }.to_svg("").contains("NaN"));
     }
 
     #[test]

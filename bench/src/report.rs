@@ -12,7 +12,7 @@ use serde_json::Value;
 /// One figure.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Figure {
-    name: &'static str,
+    name: String,
     unit: &'static str,
     ours: f64,
     peer: Option<f64>,
@@ -25,30 +25,30 @@ pub(crate) struct Figure {
 
 impl Figure {
     /// A figure of which more is better.
-    pub(crate) fn more(name: &'static str, unit: &'static str, ours: f64, peer: f64) -> Self {
+    pub(crate) fn more(name: impl Into<String>, unit: &'static str, ours: f64, peer: f64) -> Self {
         let ratio = Some(ours / peer);
-        Self { name, unit, ours, peer: Some(peer), peer_name: None, ratio, target: None }
+        Self { name: name.into(), unit, ours, peer: Some(peer), peer_name: None, ratio, target: None }
     }
 
     /// A figure of which less is better.
-    pub(crate) fn less(name: &'static str, unit: &'static str, ours: f64, peer: f64) -> Self {
+    pub(crate) fn less(name: impl Into<String>, unit: &'static str, ours: f64, peer: f64) -> Self {
         let ratio = Some(peer / ours);
-        Self { name, unit, ours, peer: Some(peer), peer_name: None, ratio, target: None }
+        Self { name: name.into(), unit, ours, peer: Some(peer), peer_name: None, ratio, target: None }
     }
 
     /// A figure that must not be above a limit that we set ourselves.
-    pub(crate) fn limited(name: &'static str, unit: &'static str, ours: f64, limit: f64) -> Self {
+    pub(crate) fn limited(name: impl Into<String>, unit: &'static str, ours: f64, limit: f64) -> Self {
         Self::less(name, unit, ours, limit).against("our limit", 1.0)
     }
 
     /// A figure that must not be below a floor that we set ourselves.
-    pub(crate) fn at_least(name: &'static str, unit: &'static str, ours: f64, floor: f64) -> Self {
+    pub(crate) fn at_least(name: impl Into<String>, unit: &'static str, ours: f64, floor: f64) -> Self {
         Self::more(name, unit, ours, floor).against("our floor", 1.0)
     }
 
     /// A figure without anything to compare it with.
-    pub(crate) fn alone(name: &'static str, unit: &'static str, ours: f64) -> Self {
-        Self { name, unit, ours, peer: None, peer_name: None, ratio: None, target: None }
+    pub(crate) fn alone(name: impl Into<String>, unit: &'static str, ours: f64) -> Self {
+        Self { name: name.into(), unit, ours, peer: None, peer_name: None, ratio: None, target: None }
     }
 
     /// Who the peer is, and what the ratio should be.
@@ -86,7 +86,7 @@ pub(crate) fn print(figures: &[Figure]) {
     let number = |value: Option<f64>| value.map(readable).unwrap_or_default();
     for figure in figures {
         table.add_row([
-            figure.name.to_owned(),
+            figure.name.clone(),
             figure.unit.to_owned(),
             readable(figure.ours),
             number(figure.peer),

@@ -8,7 +8,7 @@ use std::process::Command;
 use flott_core::{Error, Result, ResultExt};
 use serde::Deserialize;
 
-use crate::harness::{binary, check_same, medians, output, timed};
+use crate::harness::{binary, cache, check_same, medians, output, timed};
 use crate::report::Figure;
 
 const PARALLELISM: &str = "2";
@@ -37,12 +37,7 @@ pub(crate) fn run(is_quick: bool) -> Result<Vec<Figure>> {
 
 /// A folder with so much text, which is made once. It has been read, so that no side has to wait for the disk.
 fn text(megabytes: u64) -> Result<PathBuf> {
-    let cache = std::env::var_os("XDG_CACHE_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);
-    let cache = match cache {
-        Some(cache) => cache,
-        None => PathBuf::from(std::env::var_os("HOME").ok_or_else(|| Error::input("HOME is not set"))?).join(".cache"),
-    };
-    let folder = cache.join(format!("flott/bench/text-{megabytes}"));
+    let folder = cache()?.join(format!("text-{megabytes}"));
     let mut script = Command::new("python3");
     script.arg(sources().join("make-text.py")).arg(&folder).arg(megabytes.to_string());
     output(&mut script)?;
