@@ -28,11 +28,11 @@ check: setup ## formatting, lints, licences; edits nothing
 
 bench: setup-bench ## the benchmarks, side by side with their peers; appends to bench/results.json
 	cargo build --release --workspace --bins
-	cargo run --release -p flott-bench
+	$(CARGO_TARGET_DIR)/release/flott-bench
 
 bench-nexmark: setup-bench ## the queries of Nexmark beside Apache Flink; writes docs/nexmark.md and its plot
-	cargo build --release -p flott-cli -p flott-bench --bins
-	cargo run --release -p flott-bench -- --only nexmark
+	cargo build --release --workspace --bin flott --bin flott-bench
+	$(CARGO_TARGET_DIR)/release/flott-bench --only nexmark
 
 setup:
 	@scripts/setup.sh

@@ -37,11 +37,13 @@ use crate::restore::Fetched;
 use crate::slot::{Order, Release, SlotEvent, SlotHandle};
 use crate::subtask::Report;
 use crate::supervisor::{JobManagerLink, data_hosts};
+use crate::upload::Uploaded;
+use crate::{restore, upload};
+
+use self::starting::StartingSlot;
 
 mod carrying;
 mod starting;
-use crate::upload::Uploaded;
-use crate::{restore, upload};
 
 /// Events of slots, restores and uploads that may wait for the worker.
 const EVENTS_MAX: usize = 1024;
@@ -76,8 +78,13 @@ struct Death {
 /// Something that happened in the worker.
 enum Event {
     Slot(u32, SlotEvent),
-    Restored(Result<Vec<Fetched>>),
-    Uploaded { subtask: SubtaskId, checkpoint: CheckpointId, result: Result<Uploaded> },
+    /// The state of all subtasks of a slot is there.
+    Restored(u32, Result<Vec<Fetched>>),
+    Uploaded {
+        subtask: SubtaskId,
+        checkpoint: CheckpointId,
+        result: Result<Uploaded>,
+    },
     ConnectionLost(Error),
 }
 
@@ -104,7 +111,7 @@ pub async fn run_worker(options: WorkerOptions) -> Result<()> {
         up,
         events,
         store: Store::default(),
-        deployment: None,
+        starting: BTreeMap::new(),
         checkpoint_dir: String::new(),
         slots: BTreeMap::new(),
         slot_of: BTreeMap::new(),
@@ -165,7 +172,8 @@ struct Worker {
     up: mpsc::Sender<Up>,
     events: mpsc::Sender<(Generation, Event)>,
     store: Store,
-    deployment: Option<JobDeployment>,
+    /// Slots of this execution that wait for their state.
+    starting: BTreeMap<u32, StartingSlot>,
     checkpoint_dir: String,
     /// The threads of slots, also of those that are about to end.
     slots: BTreeMap<SlotId, SlotHandle>,
@@ -298,7 +306,7 @@ impl Worker {
             }
             Down::CancelTasks { execution } if execution == self.execution => {
                 self.order_all(|| Order::Cancel);
-                Ok(())
+                self.cancel_starting().await
             }
             other => {
                 tracing::debug!(?other, "a message that is not for this worker");
@@ -344,16 +352,16 @@ impl Worker {
             let error = flott_graph::difference(&deployment.graph, &description);
             return self.fail(first, error).await;
         }
-        let mut fetches = Vec::with_capacity(deployment.tasks.len());
         let local = Arc::new(self.local_runs.clone());
-        for TaskDeployment { subtask, restore, .. } in &deployment.tasks {
+        let mut fetches: BTreeMap<u32, Vec<_>> = BTreeMap::new();
+        for TaskDeployment { subtask, restore, slot, .. } in &deployment.tasks {
             let vertex = &self.graph.vertices[subtask.vertex as usize];
             let operators: Vec<_> = vertex.operators.iter().map(|operator| operator.id).collect();
             let range = range_of(vertex.parallelism, subtask.index, vertex.max_parallelism);
             let (store, restore, held) =
                 (self.store.clone(), restore.clone(), self.held.1.get_mut().take(&operators, range));
             let (local, folder) = (Arc::clone(&local), self.folder_of(*subtask));
-            fetches.push(async move {
+            fetches.entry(*slot).or_default().push(async move {
                 match restore {
                     Some(restore) => restore::fetch(&store, &restore, range, held, &local, &folder).await,
                     None => Ok(Fetched::default()),
@@ -362,13 +370,27 @@ impl Worker {
         }
         // What nobody here goes on with is somebody else's now.
         self.held = Default::default();
-        self.deployment = Some(deployment);
-        let (generation, events) = (self.execution.generation, self.events.clone());
-        flott_env::spawn(async move {
-            let restored = futures::future::try_join_all(fetches).await;
-            // A worker that is gone needs no state.
-            let _ = events.send((generation, Event::Restored(restored))).await;
-        });
+        if let Err(error) = self.connect(&deployment) {
+            return self.fail(first, error).await;
+        }
+        for (slot, fetches) in fetches {
+            let (generation, events) = (self.execution.generation, self.events.clone());
+            flott_env::spawn(async move {
+                let restored = futures::future::try_join_all(fetches).await;
+                // A worker that is gone needs no state.
+                let _ = events.send((generation, Event::Restored(slot, restored))).await;
+            });
+        }
+        Ok(())
+    }
+
+    /// Slots that wait for their state need it no more.
+    async fn cancel_starting(&mut self) -> Result<(), SessionClosed> {
+        for slot in std::mem::take(&mut self.starting).into_values() {
+            for subtask in slot.subtasks() {
+                self.status(subtask, TaskStatus::Canceled, None).await?;
+            }
+        }
         Ok(())
     }
 
@@ -394,7 +416,7 @@ impl Worker {
             }
             Event::Uploaded { subtask, .. } => self.slot_of.get(subtask).is_some_and(|slot| slot.0 == generation),
             // Connections of earlier executions may end, since not all workers keep them. Whoever still uses one fails of it.
-            Event::Restored(_) | Event::ConnectionLost(_) => generation == self.execution.generation,
+            Event::Restored(..) | Event::ConnectionLost(_) => generation == self.execution.generation,
         }
     }
 
@@ -403,17 +425,15 @@ impl Worker {
             return Ok(());
         }
         match event {
-            Event::Restored(Ok(restored)) => {
-                let Some(deployment) = self.deployment.take() else { return Ok(()) };
-                let first = deployment.tasks.first().map(|task| task.subtask);
-                match (self.start(deployment, restored), first) {
-                    (Err(error), Some(first)) => self.fail(first, error).await,
+            Event::Restored(slot, restored) => {
+                let first = self.starting.get(&slot).and_then(|slot| slot.subtasks().next());
+                match (restored.and_then(|restored| self.start(slot, restored)), first) {
+                    (Err(error), Some(first)) => {
+                        self.starting.remove(&slot);
+                        self.fail(first, error).await
+                    }
                     _ => Ok(()),
                 }
-            }
-            Event::Restored(Err(error)) => {
-                let first = self.deployment.take().and_then(|deployment| deployment.tasks.first().map(|t| t.subtask));
-                self.fail(first.unwrap_or(SubtaskId { vertex: 0, index: 0 }), error).await
             }
             Event::Slot(_, SlotEvent::Report(subtask, Report::Status(status))) => {
                 if matches!(status, TaskStatus::Finishing | TaskStatus::Finished) {

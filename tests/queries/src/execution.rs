@@ -157,6 +157,7 @@ impl<'a> Execution<'a> {
                 signal.notify();
             }),
             woken,
+            outlet: Default::default(),
             splits: Arc::default(),
             state: StateBackend::new(MemoryBudget::new(1 << 24), Some(folder.join("state")), setup.is_disk),
         };

@@ -112,10 +112,16 @@ fn connector(options: &BTreeMap<String, String>) -> Option<&str> {
 }
 
 impl Connectors for PacedTables {
-    fn source(&self, spec: &SourceSpec, cx: &TaskContext, targets: NodeTargets<'_>) -> Result<Box<dyn SourceTask>> {
+    fn source(
+        &self,
+        spec: &SourceSpec,
+        functions: &Functions,
+        cx: &TaskContext,
+        targets: NodeTargets<'_>,
+    ) -> Result<Box<dyn SourceTask>> {
         let head = PacedHead { cx, targets, pace: self.pace.clone() };
         if connector(&spec.options) != Some(ROWS) {
-            return with_source(spec, head);
+            return with_source(spec, Some(functions), head);
         }
         let rows = self.rows.get(&spec.table).ok_or_else(|| Error::system(format!("no rows of {}", spec.table)))?;
         head.visit(Rows(rows.clone()))
@@ -128,6 +134,10 @@ impl Connectors for PacedTables {
         let sink = SinkOperator::new(self.results.clone(), cx);
         let out = targets.output::<()>()?;
         Ok(Box::new(OperatorNode::new(targets.id, targets.name, sink, out)))
+    }
+
+    fn commit(&self, spec: &SinkSpec, cx: &TaskContext, targets: NodeTargets<'_>) -> Result<Box<dyn Push<Chunk>>> {
+        self.tables.commit(spec, cx, targets)
     }
 
     fn lookup(

@@ -22,7 +22,7 @@ impl Worker {
         carried: Vec<SubtaskId>,
     ) -> Result<(), SessionClosed> {
         self.execution = execution;
-        self.deployment = None;
+        self.starting.clear();
         self.has_lost_connection = false;
         self.carried = carried;
         let carried: BTreeSet<SubtaskId> = self.carried.iter().copied().collect();

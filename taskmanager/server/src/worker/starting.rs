@@ -1,4 +1,5 @@
-//! From a deployment to running slots: the subtasks of this worker, their channels, and what each is built from.
+//! From a deployment to running slots: the subtasks of this worker, their channels, and what each is built from. All are connected
+//! first; a slot starts as soon as it has its state, whatever the others wait for.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use flott_connector_spi::{Outlet, Waker};
 use flott_control::{JobDeployment, TaskDeployment};
 use flott_core::config::options;
 use flott_core::config::options::StateBackendType;
-use flott_core::ids::{OperatorId, SubtaskId};
+use flott_core::ids::{CheckpointId, OperatorId, SubtaskId};
 use flott_core::{Error, Result};
 use flott_graph::Partitioning;
 use flott_network::{ChannelId, DataPlane, Sender, Signal, local_channel};
@@ -28,50 +29,64 @@ use crate::subtask::Subtask;
 
 use super::{Event, Worker};
 
+/// A slot whose subtasks have their channels and wait for the state that they start from.
+pub(super) struct StartingSlot {
+    signal: Signal,
+    tasks: Vec<PreparedTask>,
+}
+
+impl StartingSlot {
+    /// The subtasks that wait.
+    pub(super) fn subtasks(&self) -> impl Iterator<Item = SubtaskId> {
+        self.tasks.iter().map(|task| task.cx.subtask)
+    }
+}
+
 impl Worker {
-    /// Connects and starts all subtasks.
-    pub(super) fn start(&mut self, deployment: JobDeployment, fetched: Vec<Fetched>) -> Result<()> {
+    /// Connects all subtasks of this worker. Each slot starts when it has its state: whoever sends to one that has not, does so until
+    /// the channel is full.
+    pub(super) fn connect(&mut self, deployment: &JobDeployment) -> Result<()> {
         let numbers: BTreeSet<u32> = deployment.tasks.iter().map(|task| task.slot).collect();
         let generation = self.execution.generation;
         let is_disk = deployment.config.get(options::STATE_BACKEND)? == StateBackendType::Disk;
         let signals: BTreeMap<u32, Signal> = numbers.into_iter().map(|number| (number, Signal::new())).collect();
-        self.connected.extend(self.with_partners_elsewhere(&deployment));
+        self.connected.extend(self.with_partners_elsewhere(deployment));
         for task in &deployment.tasks {
             self.slot_of.insert(task.subtask, (generation, task.slot));
             // Beside subtasks that carried over, it is shared with them.
             self.budgets.entry(task.slot).or_insert_with(|| MemoryBudget::new(self.slot_memory));
         }
-        let mut channels = self.channels(&deployment, &signals)?;
-        let mut tasks_by_slot: BTreeMap<u32, Vec<PreparedTask>> = BTreeMap::new();
-        for (task, Fetched { mut restored, runs }) in deployment.tasks.iter().zip(fetched) {
-            let is_rewindable = deployment.config.get(options::RECOVERY_FROM_LOCAL)?;
-            if let Some(restore) = &task.restore {
-                self.local_runs.add(restore.checkpoint, task.subtask, runs);
-            }
-            restored.own_folder = job_folder(&deployment.checkpoint_dir).map(str::to_owned);
-            let vertex = &self.graph.vertices[task.subtask.vertex as usize];
-            restored.place = (task.subtask.index, vertex.parallelism);
-            restored.rewindable_from = task.restore.as_ref().filter(|_| is_rewindable).map(|r| r.checkpoint);
-            let signal = signals[&task.slot].clone();
+        let mut channels = self.channels(deployment, &signals)?;
+        for task in &deployment.tasks {
+            let signal = &signals[&task.slot];
             let state =
                 StateBackend::new(self.budgets[&task.slot].clone(), Some(self.folder_of(task.subtask)), is_disk);
-            let prepared = self.prepare(task, &deployment, restored, state, &mut channels, signal);
-            tasks_by_slot.entry(task.slot).or_default().push(prepared);
+            let prepared = self.prepare(task, deployment, state, &mut channels, signal.clone());
+            let slot = self.starting.entry(task.slot);
+            slot.or_insert_with(|| StartingSlot { signal: signal.clone(), tasks: Vec::new() }).tasks.push(prepared);
         }
-        for (number, tasks) in tasks_by_slot {
-            let makes = tasks.into_iter().map(|task| {
-                let (subtask, program) = (task.cx.subtask, Arc::clone(&self.program));
-                let make: MakeSubtask = Box::new(move || task.build(&program));
-                (subtask, make)
-            });
-            let makes = makes.collect();
-            let events = self.events.clone();
-            let handle = SlotHandle::start(number, signals[&number].clone(), makes, move |event| {
-                // The slot waits while the worker is busy; a worker that is gone hears nothing.
-                let _ = events.blocking_send((generation, Event::Slot(number, event)));
-            })?;
-            self.slots.insert((generation, number), handle);
+        Ok(())
+    }
+
+    /// Starts a slot with the state of its subtasks, in their order.
+    pub(super) fn start(&mut self, number: u32, fetched: Vec<Fetched>) -> Result<()> {
+        let Some(StartingSlot { signal, tasks }) = self.starting.remove(&number) else { return Ok(()) };
+        let generation = self.execution.generation;
+        let mut makes = Vec::with_capacity(tasks.len());
+        for (task, Fetched { restored, runs }) in tasks.into_iter().zip(fetched) {
+            if let Some(checkpoint) = task.restored_from {
+                self.local_runs.add(checkpoint, task.cx.subtask, runs);
+            }
+            let (subtask, program) = (task.cx.subtask, Arc::clone(&self.program));
+            let make: MakeSubtask = Box::new(move || task.build(restored, &program));
+            makes.push((subtask, make));
         }
+        let events = self.events.clone();
+        let handle = SlotHandle::start(number, signal, makes, move |event| {
+            // The slot waits while the worker is busy; a worker that is gone hears nothing.
+            let _ = events.blocking_send((generation, Event::Slot(number, event)));
+        })?;
+        self.slots.insert((generation, number), handle);
         Ok(())
     }
 
@@ -79,7 +94,6 @@ impl Worker {
         &mut self,
         task: &TaskDeployment,
         deployment: &JobDeployment,
-        restored: RestoredState,
         state: StateBackend,
         channels: &mut Channels,
         signal: Signal,
@@ -115,7 +129,8 @@ impl Worker {
             inputs: channel_inputs(&self.graph, task.subtask.vertex),
             operator: vertex.operators[0].id,
             chain: task.restore.as_ref().and_then(|restore| continued_chain(restore, &deployment.checkpoint_dir)),
-            restored,
+            restored_from: task.restore.as_ref().map(|restore| restore.checkpoint),
+            own_folder: job_folder(&deployment.checkpoint_dir).map(str::to_owned),
             cx,
         }
     }
@@ -212,12 +227,18 @@ struct PreparedTask {
     inputs: Vec<ChannelInput>,
     /// The first operator of the chain.
     operator: OperatorId,
-    restored: RestoredState,
+    restored_from: Option<CheckpointId>,
+    /// The folder of the job's checkpoints.
+    own_folder: Option<String>,
     chain: Option<Vec<FileHandle>>,
 }
 
 impl PreparedTask {
-    fn build(mut self, program: &Program) -> Result<Subtask> {
+    fn build(mut self, mut restored: RestoredState, program: &Program) -> Result<Subtask> {
+        let is_rewindable = self.cx.config.get(options::RECOVERY_FROM_LOCAL)?;
+        restored.rewindable_from = self.restored_from.filter(|_| is_rewindable);
+        restored.place = (self.cx.subtask.index, self.cx.parallelism);
+        restored.own_folder = self.own_folder;
         let outputs = self.senders.values().flatten().cloned().collect();
         let head = program.build(self.cx.subtask.vertex, &self.cx, &mut self.senders)?;
         let records = match &head {
@@ -226,7 +247,7 @@ impl PreparedTask {
         };
         let gate = InputGate::new(self.receivers, records, Overtaking::of(&self.cx.config)?);
         let mut subtask = Subtask::new(self.cx, head, gate, outputs, self.chain)?;
-        subtask.open(self.restored)?;
+        subtask.open(restored)?;
         Ok(subtask)
     }
 }
