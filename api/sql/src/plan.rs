@@ -3,7 +3,7 @@
 //! - [`table`]: what is known of tables
 //! - `rel`, `convert` and what they call: relations by column position, with time attributes, windows, keys and changes
 //! - `changelog`: which operators must tell of rows before updates
-//! - `emit`: operators and exchanges; `tables` and `reading`: how tables are read
+//! - `emit`: operators and exchanges; `phases`: aggregates in two of them; `tables` and `reading`: how tables are read
 //! - `names`, `explain`: how all that is shown
 
 use std::collections::{BTreeMap, HashMap};
@@ -26,6 +26,7 @@ mod join;
 mod names;
 mod order;
 mod over;
+mod phases;
 mod reading;
 mod rel;
 pub mod table;
@@ -36,6 +37,7 @@ mod tests;
 mod window;
 
 pub use explain::{Note, Outcome, Planned};
+pub use phases::AggregatePhases;
 pub use table::{Changelog, ColumnKind, SinkTable, TableColumn, TableInfo};
 
 /// A query, and the table that its result is written to.
@@ -63,6 +65,10 @@ pub struct Settings {
     pub idle_timeout_ms: u64,
     /// `table.exec.resource.default-parallelism`; `None` for that of the job.
     pub parallelism: Option<u32>,
+    /// `parallelism.default`, if the session says it.
+    pub job_parallelism: Option<u32>,
+    /// `table.optimizer.agg-phase-strategy`.
+    pub aggregate_phases: AggregatePhases,
     /// `table.exec.source.cdc-events-duplicate`.
     pub cdc_events_duplicate: bool,
     /// `table.exec.sink.require-on-conflict`: whether a query whose key is not the sink's needs ON CONFLICT. Without it,
@@ -112,6 +118,8 @@ impl Settings {
             state_ttl_ms: duration("table.exec.state.ttl")?,
             idle_timeout_ms: duration("table.exec.source.idle-timeout")?,
             parallelism,
+            job_parallelism: text("parallelism.default").and_then(|value| value.parse().ok()),
+            aggregate_phases: AggregatePhases::read(text(AggregatePhases::KEY))?,
             cdc_events_duplicate: truth("table.exec.source.cdc-events-duplicate", false)?,
             requires_on_conflict: truth("table.exec.sink.require-on-conflict", true)?,
             config: config.clone(),

@@ -8,9 +8,10 @@
 //! - [`plan`]: from the plan's aggregates to what runs; [`input`]: arguments of a batch
 //! - [`grouping`]: which rows have the same key
 //! - [`state`]: what is kept; [`rich`]: what has no fixed size; [`counts`]: values that are entries of their own;
-//!   [`sketch`]: distinct values, estimated
+//!   [`seen`]: distinct values that several aggregates share; [`sketch`]: distinct values, estimated
 //! - [`user`]: functions of the program
-//! - [`update`]: rows come and go; [`merge`]: groups become one; [`results`]: what comes out; [`json`]: as JSON
+//! - [`update`]: rows come and go; [`merge`]: groups become one; [`partial`]: in two phases; [`results`]: what comes out;
+//!   [`json`]: as JSON
 //!
 //! Where Flink's results depend on the order of rows, or are wrong, these decisions hold:
 //! - A sum of decimals is exact as long as it has 77 digits. It is NULL while it does not fit the result's type, and right
@@ -23,9 +24,11 @@ pub mod grouping;
 pub mod input;
 pub mod json;
 pub mod merge;
+pub mod partial;
 pub mod plan;
 pub mod results;
 pub mod rich;
+pub mod seen;
 pub mod sketch;
 pub mod state;
 pub mod update;

@@ -16,6 +16,7 @@ pub mod group_aggregate;
 pub mod interval_join;
 pub mod join;
 pub mod limit;
+pub mod local_aggregate;
 pub mod lookup_join;
 pub mod over;
 pub mod pairs;
@@ -55,6 +56,7 @@ pub fn make(spec: &OperatorSpec, cx: &OperatorContext<'_>) -> Result<Box<dyn Tab
         OperatorSpec::Join(spec) => Box::new(join::Join::new(spec, cx)?),
         OperatorSpec::Limit { offset, limit, is_insert_only: true } => Box::new(limit::Limit::new(*offset, *limit)),
         OperatorSpec::Limit { offset, limit, is_insert_only: false } => top_n::limit(*offset, *limit, cx)?,
+        OperatorSpec::LocalAggregate(spec) => Box::new(local_aggregate::LocalAggregate::new(spec, cx)?),
         OperatorSpec::Over(spec) => over::make(spec, cx)?,
         OperatorSpec::SinkMaterialize(spec) => Box::new(sink_materialize::SinkMaterialize::new(spec, cx)?),
         OperatorSpec::Sort { order, offset, limit, is_insert_only } => {

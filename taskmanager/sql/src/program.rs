@@ -233,6 +233,8 @@ pub fn kind_of(operator: &OperatorSpec) -> &'static str {
         OperatorSpec::Calc { .. } => "Calc",
         OperatorSpec::Expand { .. } => "Expand",
         OperatorSpec::WindowTable { .. } => "WindowTableFunction",
+        OperatorSpec::LocalAggregate(local) if local.windows.is_some() => "LocalWindowAggregate",
+        OperatorSpec::LocalAggregate(_) => "LocalGroupAggregate",
         OperatorSpec::GroupAggregate(_) => "GroupAggregate",
         OperatorSpec::WindowAggregate(_) => "WindowAggregate",
         OperatorSpec::Over(_) => "OverAggregate",

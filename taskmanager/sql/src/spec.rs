@@ -14,7 +14,7 @@ pub use crate::expr::ExprSpec;
 pub use crate::sort_key::SortColumn;
 
 /// The version of the form. A plan of another one is refused.
-pub const PLAN_VERSION: u32 = 1;
+pub const PLAN_VERSION: u32 = 2;
 
 /// A SQL job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -127,6 +127,9 @@ pub enum OperatorSpec {
         /// The session's time zone, if time is an instant (TIMESTAMP_LTZ) and windows are those of local time there.
         zone: Option<String>,
     },
+    /// The first phase of a [`OperatorSpec::GroupAggregate`] or [`OperatorSpec::WindowAggregate`] that has partials. Output: the
+    /// input's columns, then the partial one.
+    LocalAggregate(LocalAggregateSpec),
     /// GROUP BY without windows: updates as rows come. Output: keys, then aggregates.
     GroupAggregate(GroupAggregateSpec),
     /// GROUP BY with windows: final rows as windows close.
@@ -426,6 +429,23 @@ pub struct GroupAggregateSpec {
     pub ttl_ms: u64,
     /// Whether only the final rows are put out, at the end of bounded input.
     pub is_batch: bool,
+    /// Whether the last column of the input says what else a row stands for: see [`crate::aggregates::partial`].
+    pub has_partials: bool,
+}
+
+/// See [`OperatorSpec::LocalAggregate`]: what the operator behind it has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LocalAggregateSpec {
+    /// The columns of the key, without those of windows.
+    pub keys: Vec<usize>,
+    /// The aggregates.
+    pub aggregates: Vec<AggregateSpec>,
+    /// The windows and where time is, if there are windows.
+    pub windows: Option<(WindowSpec, TimeSpec)>,
+    /// The session's time zone, if event time is an instant (TIMESTAMP_LTZ) and windows are those of local time there.
+    pub zone: Option<String>,
+    /// Whether the input only inserts.
+    pub is_insert_only: bool,
 }
 
 /// A column that windows add to the output.
@@ -456,6 +476,8 @@ pub struct WindowAggregateSpec {
     pub window_columns: Vec<WindowColumn>,
     /// Whether the input only inserts.
     pub is_insert_only: bool,
+    /// Whether the last column of the input says what else a row stands for: see [`crate::aggregates::partial`].
+    pub has_partials: bool,
 }
 
 /// See [`OperatorSpec::Over`].

@@ -130,6 +130,7 @@ const SETTINGS: &[&str] = &[
     "table.exec.source.idle-timeout",
     "table.exec.state.ttl",
     "table.local-time-zone",
+    "table.optimizer.agg-phase-strategy",
 ];
 
 /// Options of tables, and what they can be.
@@ -149,6 +150,7 @@ const SETTING_VALUES: &[(&str, &[&str])] = &[
     ("execution.runtime-mode", &["batch", "streaming"]),
     ("sql-client.execution.result-mode", &["changelog", "json", "table", "tableau"]),
     ("table.dml-sync", &["false", "true"]),
+    ("table.optimizer.agg-phase-strategy", &["AUTO", "ONE_PHASE", "TWO_PHASE"]),
 ];
 
 /// Words behind which a table is named.

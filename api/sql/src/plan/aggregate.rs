@@ -257,6 +257,7 @@ impl Planner<'_> {
             zone: windows.zone.clone(),
             window_columns,
             is_insert_only: true,
+            has_partials: false,
         });
         Ok(Some((self.add(Op::Spec(op), &[input], fields, props, &what), found)))
     }

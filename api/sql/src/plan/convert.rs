@@ -249,6 +249,7 @@ impl Planner<'_> {
             with_update_before: true,
             ttl_ms: ttl_ms.unwrap_or(self.settings.state_ttl_ms),
             is_batch: self.settings.is_batch,
+            has_partials: false,
         });
         self.add_distinct(Op::Spec(op), &[input], fields, props, &what, &hint(&[ttl_ms]))
     }

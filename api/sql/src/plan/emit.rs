@@ -195,7 +195,7 @@ impl Emitter<'_, '_> {
         Ok(vec![self.port(node, id)])
     }
 
-    fn operator(&mut self, id: Id, rel: &Rel, op: OperatorSpec) -> Result<Vec<Port>> {
+    fn operator(&mut self, id: Id, rel: &Rel, mut op: OperatorSpec) -> Result<Vec<Port>> {
         let wishes = wishes(&op);
         let mut inputs = Vec::new();
         for (index, &input) in rel.inputs.iter().enumerate() {
@@ -205,6 +205,7 @@ impl Emitter<'_, '_> {
             }
             inputs.push((ports, wishes.get(index).cloned().unwrap_or(Wish::Any)));
         }
+        let inputs = self.in_phases(id, &mut op, inputs)?;
         let parallelism = match &op {
             OperatorSpec::Values { .. } => Some(1),
             _ => None,

@@ -77,7 +77,17 @@ pub(super) fn name(op: &OperatorSpec, inputs: &[SchemaRef], output: &SchemaRef) 
         OperatorSpec::GroupAggregate(group) => {
             let mut select: Vec<String> = group.keys.iter().map(|&key| column(key).to_owned()).collect();
             select.extend(aggregates(&group.aggregates, group.keys.len()));
-            format!("{kind}({}select=[{}])", groups(&group.keys), select.join(", "))
+            let phase = if group.has_partials { "Global" } else { "" };
+            format!("{phase}{kind}({}select=[{}])", groups(&group.keys), select.join(", "))
+        }
+        OperatorSpec::LocalAggregate(local) => {
+            let mut select: Vec<String> = local.keys.iter().map(|&key| column(key).to_owned()).collect();
+            select.extend(local.aggregates.iter().map(|aggregate| aggregate.text.clone()));
+            let shown = |(window, time): &(WindowSpec, TimeSpec)| {
+                format!("window=[{}], ", window_text(*window, &time_text(time, &column)))
+            };
+            let windows = local.windows.as_ref().map(shown).unwrap_or_default();
+            format!("{kind}({}{windows}select=[{}])", groups(&local.keys), select.join(", "))
         }
         OperatorSpec::WindowAggregate(window) => {
             let mut select: Vec<String> = window.keys.iter().map(|&key| column(key).to_owned()).collect();
@@ -91,7 +101,8 @@ pub(super) fn name(op: &OperatorSpec, inputs: &[SchemaRef], output: &SchemaRef) 
                 select.push(renamed(what, out(window.keys.len() + window.aggregates.len() + index)));
             }
             let shown = window_text(window.window, &time_text(&window.time, &column));
-            format!("{kind}({}window=[{shown}], select=[{}])", groups(&window.keys), select.join(", "))
+            let phase = if window.has_partials { "Global" } else { "" };
+            format!("{phase}{kind}({}window=[{shown}], select=[{}])", groups(&window.keys), select.join(", "))
         }
         OperatorSpec::Over(over) => {
             let (unit, before) = match over.frame {

@@ -6,5 +6,6 @@ mod changelog;
 mod errors;
 mod joins;
 mod nexmark;
+mod phases;
 mod queries;
 mod sharing;

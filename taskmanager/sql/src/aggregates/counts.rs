@@ -69,6 +69,25 @@ impl ValueCounts {
         (before > 0) != (after > 0)
     }
 
+    /// A value of a group comes to some [views](super::seen). Returns those to which it is new. In place of how often it is there,
+    /// its entry says which have seen it.
+    pub(super) fn see(&mut self, (hash, key): (u64, &RowBytes), value: &[u8], views: u64) -> u64 {
+        self.value.set(value);
+        let seen = self.table.get(hash, key, &self.value).map_or(0, |seen| *seen as u64);
+        let new = views & !seen;
+        if new == 0 {
+            return 0;
+        }
+        let seen = (seen | new) as i64;
+        self.table.put(hash, key, self.value.clone(), seen);
+        if let Some(index) = &mut self.index
+            && index.entry_ref(key).or_default().insert(self.value.clone(), seen).is_none()
+        {
+            self.indexed += 1;
+        }
+        new
+    }
+
     /// The greatest or least value of a group that is there.
     pub(super) fn extreme(&self, key: &RowBytes, is_max: bool) -> Option<&[u8]> {
         let values = self.index.as_ref()?.get(key)?;

@@ -71,13 +71,24 @@ impl Grouping {
 /// For each row, whether it comes or goes, and counts it among the rows of its group. What goes from a group that has no rows
 /// was never there, and does not count. `None` if all rows come.
 pub fn signs(chunk: &Chunk, groups: &[u32], rows: &mut [i64]) -> Option<Vec<i8>> {
+    signs_if(chunk, groups, rows, |rows| rows > 0)
+}
+
+/// The same where these are not all rows of their groups: what goes may have come in another chunk, or to another subtask. So it
+/// counts.
+pub fn signs_of_part(chunk: &Chunk, groups: &[u32], rows: &mut [i64]) -> Option<Vec<i8>> {
+    signs_if(chunk, groups, rows, |_| true)
+}
+
+/// `may_go` says whether a row may go from a group with so many.
+fn signs_if(chunk: &Chunk, groups: &[u32], rows: &mut [i64], may_go: impl Fn(i64) -> bool) -> Option<Vec<i8>> {
     let Some(kinds) = chunk.kinds() else {
         groups.iter().for_each(|group| rows[*group as usize] += 1);
         return None;
     };
     let sign = |(kind, group): (&RowKind, &u32)| {
         let rows = &mut rows[*group as usize];
-        let sign = if kind.is_addition() { 1 } else { -i8::from(*rows > 0) };
+        let sign = if kind.is_addition() { 1 } else { -i8::from(may_go(*rows)) };
         *rows += i64::from(sign);
         sign
     };

@@ -3,7 +3,7 @@
 use flott_core::Result;
 
 use super::input::Form;
-use super::plan::{Aggregate, Aggregates, Kind};
+use super::plan::{Aggregate, Aggregates, Kind, View};
 use super::rich::{Rich, count};
 use super::state::{Accumulators, Arena};
 use super::update::{Changes, set_wide, wide};
@@ -11,20 +11,50 @@ use super::update::{Changes, set_wide, wide};
 impl Aggregates {
     /// Takes all rows of `from`, which come later, into a group.
     pub fn merge(&self, arena: &mut Arena, group: usize, from: &Accumulators) -> Result<()> {
-        let mut copy = from.clone();
-        let other = arena.load(&mut copy);
+        self.merge_taken(arena, group, &mut from.clone())
+    }
+
+    /// The same, where nothing of `from` is needed any more.
+    pub(super) fn merge_taken(&self, arena: &mut Arena, group: usize, from: &mut Accumulators) -> Result<()> {
+        let other = arena.load(from);
         arena.rows[group] += arena.rows[other];
-        for (index, set) in self.sets.iter().enumerate() {
-            let theirs = std::mem::take(arena.rich_mut(other, set.rich));
-            let Rich::Counted(theirs) = theirs else { continue };
-            // What one group had not, the aggregates of distinct values see as new.
-            let mut new: Vec<&[u8]> = Vec::new();
-            let ours = arena.rich_mut(group, set.rich).counted();
-            let mut gone: Vec<&[u8]> = Vec::new();
-            for (value, times) in theirs.iter() {
-                if ours.step(value, times) {
-                    if times > 0 { new.push(value) } else { gone.push(value) }
+        for set in 0..self.sets.len() {
+            self.merge_set(set, arena, group, other)?;
+        }
+        for aggregate in self.aggregates.iter().filter(|aggregate| aggregate.set.is_none()) {
+            aggregate.merge(arena, group, other, self.retracts)?;
+        }
+        arena.pop();
+        Ok(())
+    }
+
+    /// Takes the distinct values of a group into another. What that had not, the aggregates of distinct values see as new.
+    fn merge_set(&self, index: usize, arena: &mut Arena, group: usize, other: usize) -> Result<()> {
+        let set = &self.sets[index];
+        let theirs = std::mem::take(arena.rich_mut(other, set.rich));
+        // Of each view, what is new and what is gone.
+        let mut views: Vec<(Vec<&[u8]>, Vec<&[u8]>)> = vec![Default::default(); set.filters.len()];
+        match &theirs {
+            Rich::Counted(theirs) => {
+                for (value, times) in theirs.iter() {
+                    if arena.step(group, set.rich, value, times) {
+                        let (new, gone) = &mut views[0];
+                        if times > 0 { new.push(value) } else { gone.push(value) }
+                    }
                 }
+            }
+            Rich::Seen(theirs) => {
+                for (value, seen) in theirs.iter() {
+                    let new_to = arena.see(group, set.rich, value, seen);
+                    let views = views.iter_mut().enumerate().filter(|(view, _)| (new_to >> view) & 1 == 1);
+                    views.for_each(|(_, (new, _))| new.push(value));
+                }
+            }
+            _ => return Ok(()),
+        }
+        for (view, (mut new, mut gone)) in views.into_iter().enumerate() {
+            if new.is_empty() && gone.is_empty() {
+                continue;
             }
             // In the order of bytes, so that the result does not depend on where they were.
             new.sort_unstable();
@@ -33,12 +63,8 @@ impl Aggregates {
             let columns = set.decoder.decode(new.iter().copied())?;
             let bound = self.bind_values(index, &columns, new.len())?;
             let changes = Changes { groups: &vec![group as u32; new.len()], signs: Some(&signs) };
-            self.update_of_set(index, arena, &bound, changes)?;
+            self.update_of_view(View { set: index, view }, arena, &bound, changes)?;
         }
-        for aggregate in self.aggregates.iter().filter(|aggregate| aggregate.set.is_none()) {
-            aggregate.merge(arena, group, other, self.retracts)?;
-        }
-        arena.pop();
         Ok(())
     }
 }
@@ -86,6 +112,13 @@ impl Aggregate {
                 }
             }
             Kind::Best { .. } => {}
+            Kind::Ordered { .. } => {
+                if let Rich::Ordered(theirs) = std::mem::take(arena.rich_mut(other, self.rich)) {
+                    theirs.iter().for_each(|(value, times)| {
+                        arena.step_ordered(group, self.rich, value.as_slice(), *times);
+                    });
+                }
+            }
             kind => {
                 let theirs = std::mem::take(arena.rich_mut(other, self.rich));
                 self.merge_rich(kind, arena.rich_mut(group, self.rich), theirs, retracts)?;

@@ -8,6 +8,7 @@ use flott_core::{Error, Result};
 
 use super::counts::ValueCounts;
 use super::input::{Argument, Bound, Form, Values, filter_of};
+use super::seen::Seen;
 use super::state::Arena;
 use super::user::{self, Named};
 use crate::expr::Functions;
@@ -65,8 +66,8 @@ pub(super) struct Aggregate {
     pub(super) result: DataType,
     /// Among the filters.
     pub(super) filter: Option<usize>,
-    /// Among the sets of distinct values.
-    pub(super) set: Option<usize>,
+    /// Among the sets of distinct values, and its view of that.
+    pub(super) set: Option<View>,
     /// Where its words begin.
     pub(super) word: usize,
     /// Which of the states without fixed size is its own.
@@ -78,14 +79,31 @@ pub(super) struct Aggregate {
     pub(super) text: String,
 }
 
+/// Which distinct values an aggregate is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct View {
+    pub(super) set: usize,
+    /// Among the set's filters.
+    pub(super) view: usize,
+}
+
 /// Distinct values that some aggregates are of.
 #[derive(Debug)]
 pub(super) struct DistinctSet {
     pub(super) columns: Vec<usize>,
     pub(super) argument: usize,
-    pub(super) filter: Option<usize>,
+    /// The filter of each view of it. Where values may go again, there is one.
+    pub(super) filters: Vec<Option<usize>>,
     pub(super) rich: usize,
     pub(super) decoder: RowDecoder,
+}
+
+impl DistinctSet {
+    /// Whether several aggregates have a view of it. Then values are kept with the views that have seen them, else with how
+    /// often they are there.
+    pub(super) fn is_shared(&self) -> bool {
+        self.filters.len() > 1
+    }
 }
 
 /// The aggregates of an operator.
@@ -186,7 +204,7 @@ impl Aggregates {
         }
         let empty = || Values::Validity(None);
         let mut values: Vec<Values> = self.arguments.iter().map(|_| empty()).collect();
-        for aggregate in self.aggregates.iter().filter(|aggregate| aggregate.set == Some(set)) {
+        for aggregate in self.aggregates.iter().filter(|aggregate| aggregate.set.is_some_and(|view| view.set == set)) {
             if let Some(argument) = aggregate.argument {
                 values[argument] = self.arguments[argument].resolve(&all, rows)?;
             }
@@ -254,17 +272,25 @@ impl Aggregates {
         )
     }
 
-    fn set(&mut self, spec: &AggregateSpec, filter: Option<usize>, types: &[DataType]) -> Result<usize> {
+    fn set(&mut self, spec: &AggregateSpec, filter: Option<usize>, types: &[DataType]) -> Result<View> {
         let argument = self.argument(&spec.arguments, Form::Rows)?;
+        let retracts = self.retracts;
+        let has_room = |known: &DistinctSet| {
+            known.filters.contains(&filter) || (!retracts && known.filters.len() < Seen::VIEWS_MAX)
+        };
         let rich = self.riches;
         let sets = self.sets.len();
-        let is_same = |known: &DistinctSet| known.argument == argument && known.filter == filter;
-        let found = position(&mut self.sets, is_same, || {
-            let decoder = RowDecoder::new(types)?;
-            Ok(DistinctSet { columns: spec.arguments.clone(), argument, filter, rich, decoder })
-        })?;
+        let set = position(
+            &mut self.sets,
+            |known| known.argument == argument && has_room(known),
+            || {
+                let decoder = RowDecoder::new(types)?;
+                Ok(DistinctSet { columns: spec.arguments.clone(), argument, filters: Vec::new(), rich, decoder })
+            },
+        )?;
         self.riches += self.sets.len() - sets;
-        Ok(found)
+        let view = position(&mut self.sets[set].filters, |known| *known == filter, || Ok(filter))?;
+        Ok(View { set, view })
     }
 
     fn kind_of(&self, spec: &AggregateSpec, types: &[DataType]) -> Result<(Kind, Form)> {

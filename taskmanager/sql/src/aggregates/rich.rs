@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use hashbrown::HashTable;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::seen::Seen;
 use super::sketch::Sketch;
 use crate::row::{RowBytes, hash_of};
 
@@ -27,6 +28,8 @@ pub enum Rich {
     Text(String),
     /// Distinct values, estimated.
     Sketch(Sketch),
+    /// Distinct values that only come, with which aggregates have seen them.
+    Seen(Seen),
 }
 
 macro_rules! access {
@@ -49,6 +52,7 @@ impl Rich {
     access!(counted, Counted, Counts);
     access!(sequence, Sequence, Sequence);
     access!(sketch, Sketch, Sketch);
+    access!(seen, Seen, Seen);
 }
 
 /// Adds to the count of a value, and forgets it at 0. Below that, it was taken back before it came.
@@ -94,6 +98,10 @@ impl Counts {
                 by > 0
             }
         }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.table.is_empty()
     }
 
     /// All values with their counts, in no particular order.

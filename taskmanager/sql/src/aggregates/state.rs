@@ -106,7 +106,16 @@ impl Arena {
         }
     }
 
-    /// The same of a value that is one of those in order.
+    /// A distinct value of a group, where values only come, comes to some views. Returns those to which it is new.
+    #[inline]
+    pub(super) fn see(&mut self, group: usize, at: usize, value: &[u8], views: u64) -> u64 {
+        match self.counts.get_mut(at) {
+            Some(Some(counts)) => counts.see(self.names.get(group), value, views),
+            _ => self.rich_mut(group, at).seen().see(value, views),
+        }
+    }
+
+    /// A value that is one of those in order comes or goes.
     #[inline]
     pub(super) fn step_ordered(&mut self, group: usize, at: usize, value: &[u8], by: i64) {
         match self.counts.get_mut(at) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::array::{
     ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int8Array, Int32Array,
-    RecordBatch, StringArray,
+    Int64Array, RecordBatch, StringArray,
 };
 use arrow::datatypes::{DataType, Field, Fields};
 use flott_chunk::display::write_value;
@@ -204,6 +204,41 @@ fn a_subquery_for_one_value_must_not_give_more() {
 }
 
 proptest! {
+    #[test]
+    fn distinct_values_count_once_for_each_filter(
+        rows in prop::collection::vec((0..5_i32, any::<bool>(), any::<bool>()), 1..30),
+        first in 0..30_usize,
+        retracts in any::<bool>(),
+    ) {
+        let numbers: ArrayRef = Arc::new(Int32Array::from_iter_values(rows.iter().map(|row| row.0)));
+        let filters = [rows.iter().map(|row| row.1).collect(), rows.iter().map(|row| row.2).collect::<Vec<_>>()];
+        let [a, b] = filters.map(|filter| Arc::new(BooleanArray::from(filter)) as ArrayRef);
+        let batch = RecordBatch::try_from_iter([("x", numbers), ("a", a), ("b", b)]).unwrap();
+        let count = |filter| AggregateSpec { filter, is_distinct: true, ..spec(F::Count, &[0], DataType::Int64) };
+        let specs = [count(Some(2)), count(None), count(Some(1)), count(Some(2))];
+        let aggregates = Aggregates::new(&specs, &batch.schema(), retracts).unwrap();
+        let bound = aggregates.bind(&batch).unwrap();
+        let mut arena = aggregates.arena();
+        arena.add();
+        arena.add();
+        let groups: Vec<u32> = (0..rows.len()).map(|row| u32::from(row >= first)).collect();
+        aggregates.update(&mut arena, &bound, 0..rows.len(), Changes { groups: &groups, signs: None }).unwrap();
+        let mut later = Accumulators::default();
+        arena.store(1, &mut later);
+        aggregates.merge(&mut arena, 0, &later).unwrap();
+        let distinct = |passes: &dyn Fn(&(i32, bool, bool)) -> bool| {
+            let mut values: Vec<i32> = rows.iter().filter(|row| passes(row)).map(|row| row.0).collect();
+            values.sort_unstable();
+            values.dedup();
+            values.len() as i64
+        };
+        let expected = [distinct(&|row| row.2), distinct(&|_| true), distinct(&|row| row.1), distinct(&|row| row.2)];
+        let results = aggregates.results(&arena).unwrap();
+        let found: Vec<i64> =
+            results.iter().map(|column| column.as_any().downcast_ref::<Int64Array>().unwrap().value(0)).collect();
+        prop_assert_eq!(found, expected);
+    }
+
     #[test]
     fn deviations_lose_no_digits(values in prop::collection::vec(-5..5_i32, 2..20), gone in 0..10_usize) {
         // Far from zero, where sums of squares have no digits left for what differs.

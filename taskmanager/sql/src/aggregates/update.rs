@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, i256};
 use flott_core::{Error, Result};
 
 use super::input::{Bound, Values};
-use super::plan::{Aggregate, Aggregates, Kind};
+use super::plan::{Aggregate, Aggregates, DistinctSet, Kind, View};
 use super::rich::{Rich, count};
 use super::state::Arena;
 use super::user::UserRow;
@@ -26,11 +26,16 @@ pub struct Changes<'a> {
 impl Aggregates {
     /// Takes rows into their groups, or out of them. Does not count them: [`Arena::rows`] is for whoever calls.
     pub fn update(&self, arena: &mut Arena, bound: &Bound, rows: Range<usize>, changes: Changes<'_>) -> Result<()> {
-        let visible: Vec<Vec<bool>> =
+        let visible: Vec<Vec<u64>> =
             self.sets.iter().map(|set| distinct(set, arena, bound, rows.clone(), changes)).collect::<Result<_>>()?;
+        let mut seen: Vec<bool> = Vec::new();
         for aggregate in &self.aggregates {
             let mask = match (aggregate.set, aggregate.filter) {
-                (Some(set), _) => Some(&visible[set][..]),
+                (Some(View { set, view }), _) => {
+                    seen.clear();
+                    seen.extend(visible[set].iter().map(|views| (views >> view) & 1 == 1));
+                    Some(&seen[..])
+                }
                 (None, Some(filter)) => Some(&bound.filters[filter][rows.clone()]),
                 (None, None) => None,
             };
@@ -42,37 +47,52 @@ impl Aggregates {
 }
 
 impl Aggregates {
-    /// Takes values into the aggregates of a set of distinct ones, each of which is new there, or the last of its kind.
-    pub(super) fn update_of_set(
+    /// Takes values into the aggregates of distinct ones, each of which is new there, or the last of its kind.
+    pub(super) fn update_of_view(
         &self,
-        set: usize,
+        view: View,
         arena: &mut Arena,
         bound: &Bound,
         changes: Changes<'_>,
     ) -> Result<()> {
-        for aggregate in self.aggregates.iter().filter(|aggregate| aggregate.set == Some(set)) {
+        for aggregate in self.aggregates.iter().filter(|aggregate| aggregate.set == Some(view)) {
             aggregate.update(arena, bound, &Scan { rows: 0..bound.rows, mask: None, changes }, self.retracts)?;
         }
         Ok(())
     }
 }
 
-/// For each row, whether it is the first with its value, or takes the last of it away.
+/// For each row, in which views it is the first with its value, or takes the last of it away.
 fn distinct(
-    set: &super::plan::DistinctSet,
+    set: &DistinctSet,
     arena: &mut Arena,
     bound: &Bound,
     rows: Range<usize>,
     changes: Changes<'_>,
-) -> Result<Vec<bool>> {
+) -> Result<Vec<u64>> {
     let Values::Rows(values, _) = &bound.values[set.argument] else { return Err(mismatch()) };
-    let mask = set.filter.map(|filter| &bound.filters[filter][rows.clone()]);
-    let mut visible = vec![false; rows.len()];
-    let scan = Scan { rows: rows.clone(), mask, changes };
+    let mut views = vec![0_u64; rows.len()];
+    for (view, filter) in set.filters.iter().enumerate() {
+        match filter {
+            None => views.iter_mut().for_each(|views| *views |= 1 << view),
+            Some(filter) => {
+                let passes = &bound.filters[*filter][rows.clone()];
+                views.iter_mut().zip(passes).for_each(|(views, passes)| *views |= u64::from(*passes) << view);
+            }
+        }
+    }
+    let scan = Scan { rows: rows.clone(), mask: None, changes };
     scan.each(None, |row, group, sign| {
-        visible[row - rows.start] = arena.step(group, set.rich, values.get(row), sign);
+        let views = &mut views[row - rows.start];
+        if *views != 0 {
+            let value = values.get(row);
+            *views = match set.is_shared() {
+                true => arena.see(group, set.rich, value, *views),
+                false => u64::from(arena.step(group, set.rich, value, sign)),
+            };
+        }
     });
-    Ok(visible)
+    Ok(views)
 }
 
 /// The rows that an aggregate looks at.

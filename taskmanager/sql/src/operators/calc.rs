@@ -9,7 +9,7 @@ use flott_network::Barrier;
 use flott_operators::operator::{OpenContext, OperatorSnapshot};
 use flott_operators::timestamps::{WATERMARK_STATE, restored_watermark};
 
-use crate::expr::{Compiled, CurrentWatermark};
+use crate::expr::{Compiled, CurrentWatermark, Parts};
 use crate::operator::{Emit, TableOperator};
 use crate::program::OperatorContext;
 use crate::spec::ExprSpec;
@@ -18,7 +18,9 @@ use flott_chunk::{Chunk, batch_of};
 /// See the module's documentation.
 pub struct Calc {
     condition: Option<Compiled>,
+    /// Over the parts, if there is a condition.
     projection: Vec<Compiled>,
+    parts: Option<Parts>,
     output: SchemaRef,
     /// `None` if no expression asks for it.
     watermark: Option<CurrentWatermark>,
@@ -34,10 +36,12 @@ impl Calc {
             Ok(compiled)
         };
         let condition = condition.map(&mut compile).transpose()?;
-        let projection = projection.iter().map(&mut compile).collect::<Result<_>>()?;
+        let mut projection = projection.iter().map(&mut compile).collect::<Result<Vec<_>>>()?;
+        let parts = condition.as_ref().map(|_| Parts::take(&mut projection)).transpose()?;
         Ok(Self {
             condition,
             projection,
+            parts,
             output: SchemaRef::clone(cx.output),
             watermark: is_asked.then_some(watermark),
         })
@@ -46,11 +50,12 @@ impl Calc {
 
 impl TableOperator for Calc {
     fn process(&mut self, mut chunk: Chunk, out: &mut Emit<'_>) -> Result<()> {
-        if let Some(condition) = &self.condition {
-            chunk = chunk.filter(&condition.mask(&chunk.batch)?)?;
-            if chunk.is_empty() {
+        if let (Some(condition), Some(parts)) = (&self.condition, &self.parts) {
+            let mask = condition.mask(&chunk.batch)?;
+            if mask.true_count() == 0 {
                 return Ok(());
             }
+            chunk = chunk.with_batch(parts.of(&chunk.batch)?).filter(&mask)?;
         }
         let columns: Vec<ArrayRef> =
             self.projection.iter().map(|expr| expr.evaluate(&chunk.batch)).collect::<Result<_>>()?;

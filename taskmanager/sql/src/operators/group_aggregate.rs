@@ -4,6 +4,7 @@
 //! it has no rows any more, else `-U` and `+U`. So the work that follows goes with keys, not with rows.
 
 use arrow::array::{ArrayRef, UInt32Array};
+use arrow::compute::kernels::cmp::distinct;
 use arrow::compute::{concat, take};
 use arrow::datatypes::{DataType, SchemaRef};
 use flott_checkpoint::Redistribution;
@@ -15,8 +16,7 @@ use flott_operators::operator::{OpenContext, OperatorSnapshot, StateVisitor};
 use flott_state::KeyedTable;
 
 use super::retention::Usage;
-use crate::aggregates::grouping::{Grouping, signs};
-use crate::aggregates::update::Changes;
+use crate::aggregates::grouping::Grouping;
 use crate::aggregates::{Accumulators, Aggregates, Arena};
 use crate::operator::{Emit, TableOperator};
 use crate::program::OperatorContext;
@@ -26,6 +26,11 @@ use crate::spec::GroupAggregateSpec;
 /// The name of the operator state that says that the final rows of a batch job have been put out.
 const ENDED: &str = "ended";
 
+/// Whether columns of a type can be compared as they are.
+fn is_comparable(data_type: &DataType) -> bool {
+    !data_type.is_nested() && *data_type != DataType::Null
+}
+
 /// See the module's documentation.
 pub struct GroupAggregate {
     key_columns: Vec<usize>,
@@ -33,13 +38,16 @@ pub struct GroupAggregate {
     key_decoder: RowDecoder,
     table: KeyedTable<RowBytes, (), Accumulators>,
     aggregates: Aggregates,
-    results: RowEncoder,
+    /// The results that are compared as columns, and what compares the others as bytes.
+    comparable: Vec<usize>,
+    others: RowEncoder,
     arena: Arena,
     grouping: Grouping,
     usage: Usage,
     output: SchemaRef,
     with_update_before: bool,
     is_batch: bool,
+    has_partials: bool,
     has_ended: bool,
     /// Whether this subtask answers for a table without rows, if there is no key.
     is_first: bool,
@@ -64,12 +72,16 @@ impl GroupAggregate {
             table: cx.task.table("groups"),
             arena: aggregates.named_arena(ttl_ms > 0, cx),
             aggregates,
-            results: RowEncoder::new(&results)?,
+            comparable: (0..results.len()).filter(|column| is_comparable(&results[*column])).collect(),
+            others: RowEncoder::new(
+                &results.iter().filter(|data_type| !is_comparable(data_type)).cloned().collect::<Vec<_>>(),
+            )?,
             grouping: Grouping::default(),
             usage: Usage::new(ttl_ms, cx),
             output: SchemaRef::clone(cx.output),
             with_update_before: spec.with_update_before,
             is_batch: spec.is_batch,
+            has_partials: spec.has_partials,
             has_ended: false,
             is_first: cx.task.subtask.index == 0,
             key: RowBytes::default(),
@@ -114,6 +126,32 @@ impl GroupAggregate {
         }
     }
 
+    /// For each group, whether its results are others than they were.
+    fn have_changed(&self, old: &[ArrayRef], new: &[ArrayRef], groups: usize) -> Result<Vec<bool>> {
+        let mut changed = vec![false; groups];
+        for column in &self.comparable {
+            let distinct = distinct(&old[*column], &new[*column])
+                .map_err(|error| Error::system(format!("comparing results: {error}")))?;
+            changed.iter_mut().enumerate().for_each(|(group, changed)| *changed |= distinct.value(group));
+        }
+        if self.comparable.len() < new.len() {
+            let others = |columns: &[ArrayRef]| -> Result<EncodedRows> {
+                let is_other = |column: &usize| !self.comparable.contains(column);
+                let chosen: Vec<ArrayRef> =
+                    (0..columns.len()).filter(is_other).map(|column| ArrayRef::clone(&columns[column])).collect();
+                let mut encoded = EncodedRows::default();
+                self.others.encode(&chosen, groups, &mut encoded)?;
+                Ok(encoded)
+            };
+            let (before, after) = (others(old)?, others(new)?);
+            changed
+                .iter_mut()
+                .enumerate()
+                .for_each(|(group, changed)| *changed |= before.get(group) != after.get(group));
+        }
+        Ok(changed)
+    }
+
     /// What the chunk has done to the results, as rows.
     fn changes(
         &mut self,
@@ -124,9 +162,7 @@ impl GroupAggregate {
         out: &mut Emit<'_>,
     ) -> Result<()> {
         let groups = existed.len();
-        let (mut before, mut after) = (EncodedRows::default(), EncodedRows::default());
-        self.results.encode(old, groups, &mut before)?;
-        self.results.encode(new, groups, &mut after)?;
+        let has_changed = self.have_changed(old, new, groups)?;
         let mut chosen: Vec<u32> = Vec::with_capacity(groups);
         let mut firsts: Vec<u32> = Vec::with_capacity(groups);
         let mut kinds = Vec::with_capacity(groups);
@@ -141,7 +177,7 @@ impl GroupAggregate {
                 (false, true) => add(new_row, RowKind::Insert),
                 (true, false) => add(old_row, RowKind::Delete),
                 // With a TTL an unchanged row is put out all the same: whoever comes next must not forget it sooner.
-                (true, true) if self.usage.is_on() || before.get(group) != after.get(group) => {
+                (true, true) if self.usage.is_on() || has_changed[group] => {
                     if self.with_update_before {
                         add(old_row, RowKind::UpdateBefore);
                     }
@@ -174,10 +210,8 @@ impl TableOperator for GroupAggregate {
         Self::load(&mut self.table, keys, &self.grouping, &mut self.arena, &mut self.key, &mut self.usage);
         let existed: Vec<bool> = self.arena.rows.iter().map(|rows| *rows > 0).collect();
         let old = if self.is_batch { Vec::new() } else { self.aggregates.results(&self.arena)? };
-        let bound = self.aggregates.bind(&chunk.batch)?;
-        let signs = signs(&chunk, &self.grouping.groups, &mut self.arena.rows);
-        let changes = Changes { groups: &self.grouping.groups, signs: signs.as_deref() };
-        self.aggregates.update(&mut self.arena, &bound, 0..chunk.len(), changes)?;
+        let partials = if self.has_partials { chunk.batch.columns().last() } else { None };
+        self.aggregates.take_in(&mut self.arena, &chunk, &self.grouping.groups, partials)?;
         if !self.is_batch {
             let new = self.aggregates.results(&self.arena)?;
             self.changes(&chunk, &existed, &old, &new, out)?;

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::expr::Compiled;
 use crate::operator::{Emit, TableOperator};
+use crate::operators::pairs::Pairs as RowPairs;
 use crate::operators::retention::Retention;
 use crate::program::OperatorContext;
 use crate::row::{EncodedRows, KeyEncoder, Keys, RowBytes, RowDecoder, RowEncoder, hash_of};
@@ -47,6 +48,8 @@ struct Side {
     null_row: Vec<u8>,
     /// Whether at most one row has the same unique key, so that an addition replaces it.
     unique: Option<KeyEncoder>,
+    /// Whether no row ever goes: then equal ones need not be found.
+    rows_stay: bool,
     columns: usize,
     retention: Retention,
 }
@@ -62,6 +65,7 @@ impl Side {
         let types: Vec<DataType> = cx.types(input);
         let rejecting = spec.keys.iter().zip(nulls_equal).filter(|(_, equal)| !**equal).map(|(column, _)| *column);
         let unique = spec.unique_key.as_ref().filter(|_| !spec.is_insert_only);
+        let retention = Retention::new(if is_batch { 0 } else { spec.ttl_ms });
         Ok(Self {
             table: cx.task.table(name),
             keys: KeyEncoder::new(&spec.keys, &types)?,
@@ -70,8 +74,9 @@ impl Side {
             decoder: RowDecoder::new(&types)?,
             null_row: vec![0; types.len()],
             unique: unique.map(|columns| KeyEncoder::new(columns, &types)).transpose()?,
+            rows_stay: spec.is_insert_only && !retention.is_on(),
             columns: types.len(),
-            retention: Retention::new(if is_batch { 0 } else { spec.ttl_ms }),
+            retention,
         })
     }
 
@@ -174,6 +179,10 @@ pub struct Join {
     waits_for_left: bool,
     pairs: Pairs,
     candidates: Pairs,
+    /// Pairs of rows that stay.
+    met: RowPairs,
+    /// The bytes of the rows of the chunk at hand.
+    rows: EncodedRows,
     key: RowBytes,
 }
 
@@ -201,6 +210,8 @@ impl Join {
             waits_for_left: false,
             pairs: Pairs::default(),
             candidates: Pairs::default(),
+            met: RowPairs::default(),
+            rows: EncodedRows::default(),
             key: RowBytes::default(),
         })
     }
@@ -226,6 +237,9 @@ impl Join {
     }
 
     fn join(&mut self, chunk: &Chunk, out: &mut Emit<'_>) -> Result<()> {
+        if self.kind == JoinKind::Inner && self.sides.iter().all(|side| side.rows_stay) {
+            return self.join_inserts(chunk, out);
+        }
         let side = usize::from(chunk.input.min(1));
         let (keys, rows) = self.encode(side, chunk)?;
         let joins = self.may_join(side, chunk);
@@ -255,6 +269,45 @@ impl Join {
             }
         }
         self.flush(out)
+    }
+
+    /// Pairs of rows that stay: all of a chunk are gathered, the condition chooses once, and what is left is put out as it is.
+    fn join_inserts(&mut self, chunk: &Chunk, out: &mut Emit<'_>) -> Result<()> {
+        let side = usize::from(chunk.input.min(1));
+        let joins = self.may_join(side, chunk);
+        let [left, right] = &mut self.sides;
+        let (this, other) = if side == 0 { (left, right) } else { (right, left) };
+        let used = this.retention.now();
+        let columns = chunk.batch.columns();
+        this.rows.encode(columns, chunk.len(), &mut self.rows)?;
+        let keys = this.keys.encode(columns, chunk.len(), chunk.hashes.as_deref())?;
+        for (row, joins) in joins.into_iter().enumerate() {
+            self.key.set(keys.rows.get(row));
+            let hash = keys.hashes[row];
+            let others = if joins { other.table.get(hash, &self.key, &()) } else { None };
+            for other in others.into_iter().flatten() {
+                (0..other.count).for_each(|_| self.met.add(Some(row as u32), other.row.as_slice()));
+            }
+            let kept = this.table.get_or_insert_with(hash, &self.key, (), Vec::new);
+            kept.push(Kept { row: RowBytes::new(self.rows.get(row)), count: 1, degree: 0, used });
+            if self.met.len() >= Chunk::ROWS_MAX || (row + 1 == chunk.len() && !self.met.is_empty()) {
+                let (mut left, mut right) =
+                    (self.met.columns_at_hand(columns)?, self.met.columns_kept(&other.decoder)?);
+                if side == 1 {
+                    std::mem::swap(&mut left, &mut right);
+                }
+                left.append(&mut right);
+                let pairs = Chunk::inserts(batch_of(&self.joined, left, self.met.len())?);
+                self.met.clear();
+                let chosen = match &self.condition {
+                    Some(condition) => pairs.filter(&condition.mask(&pairs.batch)?)?,
+                    None => pairs,
+                };
+                let columns = chosen.batch.columns().to_vec();
+                out.emit_large(Chunk::inserts(batch_of(&self.output, columns, chosen.len())?))?;
+            }
+        }
+        Ok(())
     }
 
     /// The keys and the bytes of a chunk's rows.
@@ -392,7 +445,8 @@ impl Join {
 
     /// Keeps a row, or forgets one that is [known](Self::known).
     fn keep(&mut self, side: usize, hash: u64, row: &[u8], is_addition: bool, partners: u32) {
-        let Side { table, retention, .. } = &mut self.sides[side];
+        let Side { table, retention, rows_stay, .. } = &mut self.sides[side];
+        let rows_stay = *rows_stay;
         let is_same = |kept: &Kept| kept.row.as_slice() == row;
         let used = retention.now();
         if is_addition {
@@ -401,7 +455,8 @@ impl Join {
                 is_new = true;
                 Vec::new()
             });
-            match kept.iter_mut().find(|kept| is_same(kept)) {
+            let known = if rows_stay { None } else { kept.iter_mut().find(|kept| is_same(kept)) };
+            match known {
                 Some(same) => (same.count, same.used) = (same.count + 1, used),
                 None => kept.push(Kept { row: RowBytes::new(row), count: 1, degree: partners, used }),
             }

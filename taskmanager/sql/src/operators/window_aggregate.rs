@@ -20,6 +20,7 @@ use crate::program::OperatorContext;
 use crate::row::{RowBytes, RowDecoder};
 use crate::spec::{TimeSpec, WindowAggregateSpec, WindowColumn, WindowSpec};
 use crate::time::{EventClock, event_times};
+use crate::windows::AlignedWindows;
 
 pub mod aligned;
 pub mod session;
@@ -103,6 +104,26 @@ impl WindowClock {
             }
             TimeSpec::Window { .. } => Err(Error::system("rows that are in windows have no time of their own")),
         }
+    }
+}
+
+/// The pane of each row of a chunk; rows that have windows already have these. `times` are those of the rows, for others.
+pub(super) fn panes(
+    windows: Option<&AlignedWindows>,
+    time: &TimeSpec,
+    chunk: &Chunk,
+    times: impl FnOnce() -> Result<Int64Array>,
+) -> Result<Vec<TimeWindow>> {
+    match (windows, time) {
+        (_, TimeSpec::Window { start, end }) => {
+            let schema = chunk.batch.schema();
+            let starts = event_times(chunk.column(*start), schema.field(*start).name())?;
+            let ends = event_times(chunk.column(*end), schema.field(*end).name())?;
+            let pairs = starts.values().iter().zip(ends.values());
+            Ok(pairs.map(|(start, end)| TimeWindow { start: *start, end: *end }).collect())
+        }
+        (Some(windows), _) => Ok(times()?.values().iter().map(|time| windows.pane_of(*time)).collect()),
+        (None, _) => Err(Error::system("a window aggregate has no windows")),
     }
 }
 

@@ -38,11 +38,17 @@ impl RowEncoder {
         into.ends.clear();
         let writers: Vec<Writer<'_>> = columns.iter().map(Writer::new).collect::<Result<_>>()?;
         debug_assert!(columns.iter().zip(&self.types).all(|(column, data_type)| column.data_type() == data_type));
-        for row in 0..rows {
-            for writer in &writers {
-                writer.write(row, &mut into.data);
+        match &writers[..] {
+            // As keys often are.
+            [only] if only.is_full() => only.column.rows(rows, into),
+            _ => {
+                for row in 0..rows {
+                    for writer in &writers {
+                        writer.write(row, &mut into.data);
+                    }
+                    into.ends.push(into.data.len());
+                }
             }
-            into.ends.push(into.data.len());
         }
         Ok(())
     }
@@ -86,6 +92,16 @@ pub(crate) fn write_length(length: usize, out: &mut Vec<u8>) {
 trait Column {
     /// Appends the value of a row that is not null.
     fn value(&self, row: usize, out: &mut Vec<u8>);
+
+    /// Appends rows that have nothing else, none of which is null.
+    fn rows(&self, rows: usize, into: &mut EncodedRows) {
+        into.ends.reserve(rows);
+        for row in 0..rows {
+            into.data.push(1);
+            self.value(row, &mut into.data);
+            into.ends.push(into.data.len());
+        }
+    }
 }
 
 struct Writer<'a> {
@@ -98,6 +114,11 @@ impl<'a> Writer<'a> {
     fn new(array: &'a ArrayRef) -> Result<Self> {
         let array: &dyn Array = array;
         Ok(Self { array, has_nulls: array.logical_null_count() > 0, column: column_of(array)? })
+    }
+
+    /// Whether no value is null.
+    fn is_full(&self) -> bool {
+        !self.has_nulls
     }
 
     #[inline]

@@ -48,6 +48,28 @@ proptest! {
     }
 
     #[test]
+    fn rows_of_one_column_are_as_those_of_others(values in prop::collection::vec(any::<Option<String>>(), 0..600)) {
+        let encode = |columns: Vec<ArrayRef>| {
+            let types: Vec<DataType> = columns.iter().map(|column| column.data_type().clone()).collect();
+            let mut encoded = EncodedRows::default();
+            RowEncoder::new(&types).unwrap().encode(&columns, values.len(), &mut encoded).unwrap();
+            encoded
+        };
+        for column in [
+            StringArray::from_iter(values.iter().cloned()),
+            StringArray::from_iter_values(values.iter().map(|value| value.as_deref().unwrap_or_default())),
+        ] {
+            let column: ArrayRef = Arc::new(column);
+            let (one, two) = (encode(vec![column.clone()]), encode(vec![column.clone(), column.clone()]));
+            for (one, two) in one.iter().zip(two.iter()) {
+                prop_assert_eq!(&[one, one].concat(), two);
+            }
+            let decoded = RowDecoder::new(&[DataType::Utf8]).unwrap().decode(one.iter()).unwrap();
+            prop_assert_eq!(&decoded, &[column]);
+        }
+    }
+
+    #[test]
     fn damaged_rows_are_errors(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
         let types = [DataType::Int64, DataType::Utf8, DataType::new_list(DataType::Boolean, true)];
         // Any bytes may come: what matters is that nothing panics.

@@ -22,7 +22,9 @@ const SEEDS: u64 = 2;
 /// How many scripts run at a time.
 const WORKERS: usize = 3;
 
-const BATCH: [(&str, &str); 1] = [("execution.runtime-mode", "batch")];
+const BATCH: (&str, &str) = ("execution.runtime-mode", "batch");
+
+const TWO_PHASE: (&str, &str) = ("table.optimizer.agg-phase-strategy", "TWO_PHASE");
 
 struct Script {
     /// As in `windows/cascade`.
@@ -55,8 +57,9 @@ impl Script {
         ["debezium", "canal", "maxwell"].iter().any(|format| self.text.contains(format))
     }
 
-    fn job(&self) -> Result<Job> {
-        job_of(&self.text, if self.is_recorded_in_batch_mode() { &BATCH } else { &[] })
+    fn job(&self, settings: &[(&str, &str)]) -> Result<Job> {
+        let batch = if self.is_recorded_in_batch_mode() { vec![BATCH] } else { Vec::new() };
+        job_of(&self.text, &[&batch[..], settings].concat())
     }
 }
 
@@ -122,12 +125,15 @@ fn scripts_give_the_same_with_stops_kills_and_crashes() {
     let (checkpoints, runs) = (AtomicU64::new(0), AtomicU64::new(0));
     for_each(&scripts(), |script| {
         let text = |error: flott_core::Error| error.to_string();
-        let job = script.job().map_err(text)?;
+        let job = script.job(&[]).map_err(text)?;
         let bed = Bed::new().map_err(text)?;
         let mut whole = Story::new(&bed, &job, 0);
         let rows = whole.run(1).map_err(text)?;
         compare(&whole, &script.expected)?;
         for seed in &seeds {
+            // In one of two runs aggregates have two phases.
+            let phases: &[(&str, &str)] = if seed % 2 == 1 { &[TWO_PHASE] } else { &[] };
+            let job = script.job(phases).map_err(text)?;
             let bed = Bed::new().map_err(text)?;
             let mut story = Story::new(&bed, &job, stable_hash(&(&script.name, seed)));
             let result = story.run_with_faults(rows).map_err(text);
@@ -149,13 +155,14 @@ fn scripts_give_the_same_in_batch_mode() {
     scripts.retain(|script| !script.has_changes());
     for_each(&scripts, |script| {
         let text = |error: flott_core::Error| error.to_string();
-        let job = job_of(&script.text, &BATCH).map_err(text)?;
-        for parallelism in [1, 3] {
+        let runs: [(u32, &[(&str, &str)]); 3] = [(1, &[BATCH]), (3, &[BATCH]), (3, &[BATCH, TWO_PHASE])];
+        for (parallelism, settings) in runs {
+            let job = job_of(&script.text, settings).map_err(text)?;
             let bed = Bed::new().map_err(text)?;
             let mut story = Story::new(&bed, &job, u64::from(parallelism));
             let result = story.run(parallelism).map_err(text);
             let result = result.and_then(|_| compare(&story, &script.expected_in_batch_mode));
-            result.map_err(|mistake| format!("with {parallelism} subtasks: {mistake}"))?;
+            result.map_err(|mistake| format!("with {parallelism} subtasks and {settings:?}: {mistake}"))?;
         }
         Ok(())
     });

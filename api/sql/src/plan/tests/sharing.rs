@@ -14,7 +14,8 @@ fn named(sql: &str, name: &str) -> SinkQuery {
 }
 
 fn uids(planned: &Planned) -> BTreeSet<String> {
-    planned.plan.nodes.iter().filter(|node| node.name.contains("Aggregate")).map(|node| node.uid.clone()).collect()
+    let uids = planned.plan.nodes.iter().map(|node| node.uid.clone());
+    uids.filter(|uid| uid.starts_with("GroupAggregate-")).collect()
 }
 
 const COUNTS: &str = "SELECT auction, count(*) AS n FROM bid GROUP BY auction";

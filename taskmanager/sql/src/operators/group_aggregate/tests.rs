@@ -1,12 +1,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{Float64Array, Int64Array, StringArray};
+use arrow::array::{BooleanArray, Float64Array, Int64Array, StringArray};
 use arrow::datatypes::{Field, Schema};
 use proptest::prelude::*;
 
 use super::*;
+use crate::aggregates::partial::{as_they_are, partial_field};
 use crate::operators::testing::Bed;
+use crate::program::types_of;
 use crate::spec::{AggregateFunction, AggregateSpec, OperatorSpec};
 
 /// Key, number, text.
@@ -19,7 +21,15 @@ fn schema() -> SchemaRef {
         field("v", DataType::Int64),
         field("s", DataType::Utf8),
         field("d", DataType::Float64),
+        field("is_even", DataType::Boolean),
     ]))
+}
+
+/// The columns of rows that may stand for several.
+fn wide() -> SchemaRef {
+    let narrow = schema();
+    let fields = narrow.fields().iter().cloned().chain([partial_field()]);
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
 fn chunk(rows: &[(Row, bool)]) -> Chunk {
@@ -28,6 +38,7 @@ fn chunk(rows: &[(Row, bool)]) -> Chunk {
         Arc::new(Int64Array::from_iter(rows.iter().map(|((_, value, _), _)| *value))),
         Arc::new(StringArray::from_iter(rows.iter().map(|((.., text), _)| *text))),
         Arc::new(Float64Array::from_iter(rows.iter().map(|((_, value, _), _)| value.map(|value| value as f64 / 2.0)))),
+        Arc::new(BooleanArray::from_iter(rows.iter().map(|((_, value, _), _)| value.map(|value| value % 2 == 0)))),
     ];
     let kinds = rows.iter().map(|(_, is_addition)| if *is_addition { RowKind::Insert } else { RowKind::Delete });
     Chunk::of_columns(&schema(), columns, rows.len(), kinds.collect()).unwrap()
@@ -44,12 +55,25 @@ fn distinct(mut spec: AggregateSpec) -> AggregateSpec {
     spec
 }
 
+fn filtered(mut spec: AggregateSpec, column: usize) -> AggregateSpec {
+    spec.filter = Some(column);
+    spec
+}
+
 fn spec(keys: Vec<usize>, aggregates: Vec<AggregateSpec>) -> GroupAggregateSpec {
-    GroupAggregateSpec { keys, aggregates, is_insert_only: false, with_update_before: true, ttl_ms: 0, is_batch: false }
+    GroupAggregateSpec {
+        keys,
+        aggregates,
+        is_insert_only: false,
+        with_update_before: true,
+        ttl_ms: 0,
+        is_batch: false,
+        has_partials: false,
+    }
 }
 
 fn bed(spec: &GroupAggregateSpec) -> Bed {
-    let input = schema();
+    let input = if spec.has_partials { wide() } else { schema() };
     let mut fields: Vec<Field> = spec.keys.iter().map(|key| input.field(*key).clone()).collect();
     fields.extend(spec.aggregates.iter().map(|a| Field::new(&a.text, a.result.clone(), true)));
     let output: SchemaRef = Arc::new(Schema::new(fields));
@@ -87,6 +111,7 @@ fn all() -> Vec<AggregateSpec> {
         distinct(aggregate(F::Count, Some(1), DataType::Int64)),
         distinct(aggregate(F::Sum, Some(1), DataType::Int64)),
         aggregate(F::Avg, Some(3), DataType::Float64),
+        filtered(distinct(aggregate(F::Count, Some(1), DataType::Int64)), 4),
     ]
 }
 
@@ -139,6 +164,7 @@ fn naive(rows: &[Row], texts: &Texts) -> Vec<String> {
                 different.len().to_string(),
                 number((!different.is_empty()).then(|| different.iter().sum())),
                 show(double.map(|double| format!("{double:?}"))),
+                different.iter().filter(|value| *value % 2 == 0).count().to_string(),
             ]
             .join("\t")
         })
@@ -200,6 +226,56 @@ proptest! {
         let (rows, mut texts) = (steps.concat(), Texts::default());
         rows.iter().for_each(|row| texts.change(*row, true));
         prop_assert_eq!(fold(&log), naive(&rows, &texts));
+    }
+
+    /// Rows that were taken together in front of it count as they would by themselves.
+    #[test]
+    fn two_phases_have_the_results_of_one(
+        steps in prop::collection::vec(
+            (prop::collection::vec((row(), prop::bool::weighted(0.6)), 1..8), any::<bool>(), 0..6_u32),
+            1..10,
+        ),
+        retracts: bool,
+    ) {
+        let mut aggregates = all();
+        let are_mergeable = |spec: &AggregateSpec| {
+            Aggregates::new(std::slice::from_ref(spec), &schema(), retracts).unwrap().are_mergeable()
+        };
+        aggregates.retain(are_mergeable);
+        let local = Aggregates::new(&aggregates, &schema(), retracts).unwrap();
+        let mut keys = KeyEncoder::new(&[0], &types_of(&schema())).unwrap();
+        let (mut grouping, mut arena) = (Grouping::default(), local.arena());
+        // Where keys may go, values are kept otherwise.
+        let ttl_ms = if retracts { 0 } else { 1000 };
+        let one = GroupAggregateSpec { is_insert_only: !retracts, ttl_ms, ..spec(vec![0], aggregates) };
+        let two = GroupAggregateSpec { has_partials: true, ..one.clone() };
+        let (mut one, mut two) = (bed(&one), bed(&two));
+        let mut rows: Vec<Row> = Vec::new();
+        for (step, is_partial, restart) in steps {
+            let mut changes = Vec::new();
+            for (row, is_addition) in step {
+                let found = rows.iter().position(|other| *other == row).filter(|_| retracts && !is_addition);
+                match found {
+                    Some(found) => drop(rows.remove(found)),
+                    None => rows.push(row),
+                }
+                changes.push((row, found.is_none()));
+            }
+            let chunk = chunk(&changes);
+            one.push(&chunk);
+            grouping.assign(keys.encode(chunk.batch.columns(), chunk.len(), None).unwrap());
+            let sent = match is_partial {
+                true => local.partials(&mut arena, &chunk, &grouping.groups, &grouping.firsts, &wide()),
+                false => as_they_are(&chunk, &wide()),
+            };
+            two.push(&sent.unwrap());
+            if restart < 3 {
+                one.restart(1 + restart);
+                two.restart(1 + restart);
+            }
+        }
+        prop_assert_eq!(one.entries(), two.entries());
+        prop_assert_eq!(fold(&one.finish()), fold(&two.finish()));
     }
 }
 

@@ -36,18 +36,17 @@ fn chunk(side: u8, rows: &[(Row, bool)]) -> Chunk {
 
 /// Puts chunks through a join; returns what came out.
 fn run(kind: JoinKind, with_condition: bool, is_batch: bool, chunks: Vec<Chunk>) -> Vec<String> {
-    run_by(kind, with_condition, is_batch, None, chunks)
+    run_by(kind, with_condition, is_batch, side(), chunks)
 }
 
-/// The same; at most one row of each side has the same values in the columns `unique`.
-fn run_by(
-    kind: JoinKind,
-    with_condition: bool,
-    is_batch: bool,
-    unique: Option<Vec<usize>>,
-    chunks: Vec<Chunk>,
-) -> Vec<String> {
-    let mut bed = bed(kind, with_condition, is_batch, unique, [0, 0]);
+/// What is known of a side of which nothing is known.
+fn side() -> JoinInput {
+    JoinInput { keys: vec![0], is_insert_only: false, unique_key: None, ttl_ms: 0 }
+}
+
+/// The same; `input` is what is known of both sides.
+fn run_by(kind: JoinKind, with_condition: bool, is_batch: bool, input: JoinInput, chunks: Vec<Chunk>) -> Vec<String> {
+    let mut bed = bed(kind, with_condition, is_batch, [input.clone(), input]);
     for (index, chunk) in chunks.iter().enumerate() {
         bed.push(chunk);
         if index % 3 == 1 {
@@ -57,19 +56,18 @@ fn run_by(
     bed.finish()
 }
 
-/// A join that keeps rows of its sides for so long.
-fn bed(kind: JoinKind, with_condition: bool, is_batch: bool, unique: Option<Vec<usize>>, ttls_ms: [u64; 2]) -> Bed {
+/// A join of sides of which that is known.
+fn bed(kind: JoinKind, with_condition: bool, is_batch: bool, [left, right]: [JoinInput; 2]) -> Bed {
     let inputs = [schema("l"), schema("r")];
     let is_half = matches!(kind, JoinKind::Semi | JoinKind::Anti);
     let fields = inputs.iter().take(if is_half { 1 } else { 2 }).flat_map(|schema| schema.fields().iter().cloned());
     let output: SchemaRef = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
     let column = |name: &str, index| Arc::new(Column::new(name, index)) as Arc<dyn PhysicalExpr>;
     let condition: Arc<dyn PhysicalExpr> = Arc::new(BinaryExpr::new(column("lv", 1), Operator::Lt, column("rv", 4)));
-    let input = |ttl_ms| JoinInput { keys: vec![0], is_insert_only: false, unique_key: unique.clone(), ttl_ms };
     let spec = JoinSpec {
         kind,
-        left: input(ttls_ms[0]),
-        right: input(ttls_ms[1]),
+        left,
+        right,
         nulls_equal: vec![false],
         condition: with_condition.then(|| ExprSpec::new(&condition).unwrap()),
         is_batch,
@@ -150,6 +148,26 @@ proptest! {
     }
 
     #[test]
+    fn rows_that_stay_are_joined_as_others(
+        steps in prop::collection::vec((any::<bool>(), prop::collection::vec(row(), 1..6)), 0..8),
+        with_condition in any::<bool>(),
+    ) {
+        let mut sides: [Vec<Row>; 2] = Default::default();
+        let mut chunks = Vec::new();
+        for (side, rows) in steps {
+            chunks.push(chunk(side.into(), &rows.iter().map(|row| (*row, true)).collect::<Vec<_>>()));
+            sides[usize::from(side)].extend(rows);
+        }
+        for kind in KINDS {
+            for is_batch in [false, true] {
+                let input = JoinInput { is_insert_only: true, ..side() };
+                let log = run_by(kind, with_condition, is_batch, input, chunks.clone());
+                prop_assert_eq!(fold(&log), naive(kind, with_condition, &sides[0], &sides[1]), "{:?} {:?}", kind, log);
+            }
+        }
+    }
+
+    #[test]
     fn in_batch_mode_rows_are_only_inserted(
         left in prop::collection::vec(row(), 0..12),
         right in prop::collection::vec(row(), 0..12),
@@ -186,7 +204,7 @@ proptest! {
         }
         let [left, right] = sides.map(|rows| rows.into_iter().map(|(key, value)| (Some(key), value)).collect::<Vec<Row>>());
         for kind in KINDS {
-            let log = run_by(kind, false, false, Some(vec![0]), chunks.clone());
+            let log = run_by(kind, false, false, JoinInput { unique_key: Some(vec![0]), ..side() }, chunks.clone());
             prop_assert_eq!(fold(&log), naive(kind, false, &left, &right), "{:?} {:?}", kind, log);
         }
     }
@@ -220,14 +238,16 @@ fn shown((key, value): &Row) -> String {
 }
 
 proptest! {
-    /// Each row goes by itself, so long after it came last; it meets what is there.
+    /// Each row goes by itself, so long after it came last; it meets what is there. So do rows of which none is taken back.
     #[test]
     fn rows_go_when_they_have_not_been_written_for_so_long(
         steps in prop::collection::vec((0..8_i64, any::<bool>(), row(), 0..4_u8, 0..6_u32), 1..40),
         ttls in (0..12_u64, 0..12_u64),
+        is_insert_only in any::<bool>(),
     ) {
         let ttls = [ttls.0, ttls.1];
-        let mut bed = bed(JoinKind::Inner, false, false, None, ttls);
+        let mut bed =
+            bed(JoinKind::Inner, false, false, ttls.map(|ttl_ms| JoinInput { ttl_ms, is_insert_only, ..side() }));
         // For each row how often it is there, and when it was written last.
         let mut sides: [BTreeMap<Row, (u32, i64)>; 2] = Default::default();
         let mut now = 1000;
@@ -237,7 +257,7 @@ proptest! {
             for (rows, ttl) in sides.iter_mut().zip(ttls) {
                 rows.retain(|_, (_, used)| ttl == 0 || *used + ttl as i64 > now);
             }
-            let (side, is_addition) = (usize::from(is_right), kind > 0);
+            let (side, is_addition) = (usize::from(is_right), is_insert_only || kind > 0);
             let known = sides[side].contains_key(&row);
             bed.push(&chunk(side as u8, &[(row, is_addition)]));
             let mut expected = Vec::new();
@@ -276,7 +296,7 @@ proptest! {
 
 #[test]
 fn a_left_row_is_used_when_it_finds_a_partner_as_in_flink() {
-    let mut bed = bed(JoinKind::Left, false, false, None, [1000, 1000]);
+    let mut bed = bed(JoinKind::Left, false, false, [(); 2].map(|()| JoinInput { ttl_ms: 1000, ..side() }));
     bed.time(10_000);
     bed.push(&chunk(0, &[((Some(1), 1), true), ((Some(2), 1), true)]));
     bed.time(10_500);

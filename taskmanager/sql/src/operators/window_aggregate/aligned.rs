@@ -6,25 +6,24 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use arrow::array::Int64Array;
+use arrow::array::AsArray;
 use flott_chunk::Chunk;
+use flott_core::Result;
 use flott_core::time::Timestamp;
-use flott_core::{Error, Result};
 use flott_network::Barrier;
 use flott_operators::operator::{OpenContext, OperatorSnapshot, StateVisitor};
 use flott_state::{KeyedTable, TimeWindow};
 use flott_telemetry::TaskCounters;
 use hashbrown::HashTable;
 
-use super::{WindowClock, WindowOutput};
-use crate::aggregates::grouping::{Grouping, signs};
-use crate::aggregates::update::Changes;
+use super::{WindowClock, WindowOutput, panes};
+use crate::aggregates::grouping::Grouping;
+use crate::aggregates::partial::rows_of;
 use crate::aggregates::{Accumulators, Aggregates, Arena};
 use crate::operator::{Emit, TableOperator};
 use crate::program::OperatorContext;
 use crate::row::{KeyEncoder, RowBytes, hash_of};
 use crate::spec::{TimeSpec, WindowAggregateSpec};
-use crate::time::event_times;
 use crate::windows::AlignedWindows;
 
 /// See the module's documentation.
@@ -42,6 +41,7 @@ pub struct AlignedAggregate {
     panes: BTreeMap<TimeWindow, Vec<u64>>,
     /// Ends and starts of windows that are to close. Made of the panes, as those are of the table.
     due: BTreeSet<(Timestamp, Timestamp)>,
+    has_partials: bool,
     output: WindowOutput,
     counters: Arc<TaskCounters>,
     key: RowBytes,
@@ -69,6 +69,7 @@ impl AlignedAggregate {
             windows,
             panes: BTreeMap::new(),
             due: BTreeSet::new(),
+            has_partials: spec.has_partials,
             output: WindowOutput::new(spec, cx)?,
             counters: Arc::clone(&cx.task.counters),
             key: RowBytes::default(),
@@ -77,20 +78,7 @@ impl AlignedAggregate {
 
     /// The pane of each row.
     fn panes_of(&self, chunk: &Chunk) -> Result<Vec<TimeWindow>> {
-        match (&self.windows, &self.time) {
-            (Some(windows), time) => {
-                let times: Int64Array = self.clock.times(time, chunk)?;
-                Ok(times.values().iter().map(|time| windows.pane_of(*time)).collect())
-            }
-            (None, TimeSpec::Window { start, end }) => {
-                let schema = chunk.batch.schema();
-                let starts = event_times(chunk.column(*start), schema.field(*start).name())?;
-                let ends = event_times(chunk.column(*end), schema.field(*end).name())?;
-                let pairs = starts.values().iter().zip(ends.values());
-                Ok(pairs.map(|(start, end)| TimeWindow { start: *start, end: *end }).collect())
-            }
-            _ => Err(Error::system("a window aggregate has no windows")),
-        }
+        panes(self.windows.as_ref(), &self.time, chunk, || self.clock.times(&self.time, chunk))
     }
 
     /// The end of the last window with a pane.
@@ -218,8 +206,14 @@ impl AlignedAggregate {
         let rows: Vec<u32> = (0..chunk.len() as u32)
             .filter(|row| is_open(&panes[*row as usize]) && has_window(&panes[*row as usize]))
             .collect();
-        let late = panes.iter().filter(|pane| has_window(pane) && !is_open(pane)).count();
-        self.counters.late_records_dropped.add(late as u64);
+        let partials = if self.has_partials { chunk.batch.columns().last() } else { None };
+        let partials = partials.and_then(|column| column.as_binary_opt::<i32>());
+        for (row, pane) in panes.iter().enumerate() {
+            if has_window(pane) && !is_open(pane) {
+                let late = partials.map_or(Ok(1), |partials| rows_of(partials, row))?;
+                self.counters.late_records_dropped.add(late);
+            }
+        }
         Ok((chunk.take(&rows)?, rows.iter().map(|row| panes[*row as usize]).collect()))
     }
 }
@@ -243,10 +237,8 @@ impl TableOperator for AlignedAggregate {
             });
             self.arena.load(kept);
         }
-        let bound = self.aggregates.bind(&chunk.batch)?;
-        let signs = signs(&chunk, &self.grouping.groups, &mut self.arena.rows);
-        let changes = Changes { groups: &self.grouping.groups, signs: signs.as_deref() };
-        self.aggregates.update(&mut self.arena, &bound, 0..chunk.len(), changes)?;
+        let partials = if self.has_partials { chunk.batch.columns().last() } else { None };
+        self.aggregates.take_in(&mut self.arena, &chunk, &self.grouping.groups, partials)?;
         let keys = self.keys.last();
         for (group, &first) in self.grouping.firsts.iter().enumerate() {
             let (hash, pane) = (keys.hashes[first as usize], panes[first as usize]);

@@ -44,7 +44,16 @@ fn spec(window: WindowSpec, time: TimeSpec) -> WindowAggregateSpec {
     let aggregates =
         vec![aggregate(F::Count, false), aggregate(F::Sum, false), aggregate(F::Max, false), aggregate(F::Count, true)];
     let window_columns = vec![WindowColumn::Start, WindowColumn::End];
-    WindowAggregateSpec { keys: vec![0], aggregates, window, time, zone: None, window_columns, is_insert_only: true }
+    WindowAggregateSpec {
+        keys: vec![0],
+        aggregates,
+        window,
+        time,
+        zone: None,
+        window_columns,
+        is_insert_only: true,
+        has_partials: false,
+    }
 }
 
 fn output() -> SchemaRef {
