@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use flott_connector_spi::{IoHandle, Outlet, Waker};
+use flott_connector_spi::{IoHandle, Outlet, SinkContext, Waker};
 use flott_core::Data;
 use flott_core::config::Configuration;
 use flott_core::ids::{Generation, JobId, SubtaskId};
@@ -60,5 +60,19 @@ impl TaskContext {
     /// The subtask as users know it: `Map (2/4)`.
     pub fn display_name(&self) -> String {
         format!("{} ({}/{})", self.name, self.subtask.index + 1, self.parallelism)
+    }
+}
+
+/// What its sink is made with.
+impl From<&TaskContext> for SinkContext {
+    fn from(cx: &TaskContext) -> Self {
+        Self {
+            io: cx.io.clone(),
+            job: cx.job,
+            generation: cx.generation,
+            subtask: cx.subtask.index,
+            parallelism: cx.parallelism,
+            outlet: cx.outlet.clone(),
+        }
     }
 }

@@ -30,15 +30,7 @@ pub struct SinkOperator<T: Data, S> {
 impl<T: Data, S: Sink<T>> SinkOperator<T, S> {
     /// Writes into `sink`.
     pub fn new(sink: S, cx: &TaskContext) -> Self {
-        let cx = SinkContext {
-            io: cx.io.clone(),
-            job: cx.job,
-            generation: cx.generation,
-            subtask: cx.subtask.index,
-            parallelism: cx.parallelism,
-            outlet: cx.outlet.clone(),
-        };
-        Self { sink, cx, writer: None, pending: Vec::new(), has_ended: false }
+        Self { sink, cx: cx.into(), writer: None, pending: Vec::new(), has_ended: false }
     }
 
     fn writer(&mut self) -> &mut dyn SinkWriter<T> {

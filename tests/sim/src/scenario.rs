@@ -298,7 +298,7 @@ impl Scenario {
         };
         let claim_mode = if random.chance(50) { ClaimMode::Claim } else { ClaimMode::NoClaim };
         let args = version.to_args();
-        JobSpec { graph, artifact: None, args, savepoint, allow_non_restored_state: false, claim_mode }
+        JobSpec { graph, artifact: None, args, payload: None, savepoint, allow_non_restored_state: false, claim_mode }
     }
 }
 

@@ -113,7 +113,7 @@ where
         for row in 0..rows {
             let is_called = nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
             // A future that nobody polls does nothing, so this starts no call.
-            answers.push(is_called.then(|| Ok(function(Input::get(arguments, &mut columns, row)?))).transpose()?);
+            answers.push(is_called.then(|| Input::get(arguments, &mut columns, row).map(&function)).transpose()?);
         }
         Ok(Box::pin(async move {
             let answers = iter(answers).map(|answer| async move {

@@ -148,7 +148,7 @@ impl Parts<'_> {
                 )));
                 return Ok(Transformed::no(expr));
             }
-            let known = self.calls.iter().position(|(known, _)| *known == expr);
+            let known = self.calls.iter().position(|(known, _)| known.eq(&expr));
             let at = known.unwrap_or_else(|| {
                 let field = Field::new(format!("$async{}", self.calls.len()), call.return_type().clone(), true);
                 let compiled =

@@ -220,17 +220,10 @@ pub(in crate::connect) struct Committer {
 
 impl Committer {
     pub(in crate::connect) fn new(policy: CommitPolicy, path: String, cx: &TaskContext) -> Self {
-        let cx = SinkContext {
-            io: cx.io.clone(),
-            job: cx.job,
-            generation: cx.generation,
-            subtask: cx.subtask.index,
-            parallelism: cx.parallelism,
-        };
         Self {
             policy,
             path,
-            cx,
+            cx: cx.into(),
             folders: None,
             watermark: WATERMARK_MIN,
             begun: Vec::new(),
