@@ -139,7 +139,7 @@ impl SqlType {
     /// No type of Flink has such values.
     pub fn from_field(field: &Field) -> Result<Self, String> {
         let mut found = Self::from_arrow(field.data_type())?;
-        if field.metadata().get(METADATA_KEY).is_some_and(|of| of == "multiset")
+        if is_multiset(field)
             && let Kind::Map(element, _) = found.kind
         {
             found.kind = Kind::Multiset(element);
@@ -208,6 +208,11 @@ pub fn as_multiset(field: Field) -> Field {
     let mut metadata = field.metadata().clone();
     metadata.insert(METADATA_KEY.to_owned(), "multiset".to_owned());
     field.with_metadata(metadata)
+}
+
+/// Whether the maps of a column are multisets.
+pub fn is_multiset(field: &Field) -> bool {
+    field.metadata().get(METADATA_KEY).is_some_and(|of| of == "multiset")
 }
 
 /// The unit that holds so many digits behind the second.

@@ -14,6 +14,7 @@ mod errors;
 mod fold;
 mod functions;
 mod group_windows;
+mod grouping_sets;
 mod insert;
 mod multiplicity;
 pub mod nodes;

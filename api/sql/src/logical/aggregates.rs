@@ -160,13 +160,16 @@ struct Rank {
     signature: Signature,
 }
 
-/// Those that there are only OVER a window.
+/// Those that there are only OVER a window, and those that DataFusion takes for such there.
 pub(super) fn ranks() -> Vec<Arc<WindowUDF>> {
     let rank = |name| {
         let signature = Signature::user_defined(Volatility::Immutable);
         Arc::new(WindowUDF::new_from_impl(Rank { name, signature }))
     };
-    ["row_number", "rank", "dense_rank", "ntile", "lag", "lead"].into_iter().map(rank).collect()
+    ["row_number", "rank", "dense_rank", "ntile", "lag", "lead", "first_value", "last_value"]
+        .into_iter()
+        .map(rank)
+        .collect()
 }
 
 impl WindowUDFImpl for Rank {
@@ -184,9 +187,14 @@ impl WindowUDFImpl for Rank {
 
     fn field(&self, arguments: WindowUDFFieldArgs<'_>) -> Result<FieldRef> {
         let field = match (self.name, arguments.input_fields()) {
-            ("lag" | "lead", [first, ..]) => Field::new(arguments.name(), first.data_type().clone(), true),
+            ("lag" | "lead" | "first_value" | "last_value", [first, ..]) => {
+                Field::new(arguments.name(), first.data_type().clone(), true)
+            }
             ("lag" | "lead", []) => {
                 return Err(mistake(format!("{} takes a value, an offset and a default", self.name.to_uppercase())));
+            }
+            ("first_value" | "last_value", []) => {
+                return Err(mistake(format!("{} takes a value", self.name.to_uppercase())));
             }
             _ => Field::new(arguments.name(), DataType::Int64, false),
         };

@@ -2,15 +2,13 @@
 
 use datafusion::common::{Column, Result, ScalarValue};
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{Aggregate, Expr, GroupingSet, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan, LogicalPlanBuilder};
 use flott_sql_runtime::spec::WindowSpec;
 
 use super::errors::mistake;
+use super::grouping_sets::enumerated;
 use super::relations::windowed;
 use super::special::GROUP_WINDOW;
-
-/// How many columns CUBE may have: there are two sets for each more.
-const CUBE_MAX: usize = 12;
 
 const BOUNDS: [&str; 3] = ["window_start", "window_end", "window_time"];
 
@@ -21,7 +19,8 @@ fn unaliased(mut expr: &Expr) -> &Expr {
     expr
 }
 
-fn window_of(expr: &Expr) -> Option<&ScalarFunction> {
+/// The window that a key of GROUP BY is.
+pub(super) fn window_of(expr: &Expr) -> Option<&ScalarFunction> {
     match unaliased(expr) {
         Expr::ScalarFunction(call) if call.func.name() == GROUP_WINDOW => Some(call),
         _ => None,
@@ -93,27 +92,4 @@ pub(super) fn aggregate(aggregate: Aggregate) -> Result<LogicalPlan> {
     let kept = others.into_iter().enumerate().filter(|(index, _)| *index != at).map(|(_, column)| Expr::Column(column));
     let bounds = bounds.zip(BOUNDS).map(|(bound, part)| bound.alias(name_of_bound(&name, part)));
     grouped.project(kept.chain(bounds).collect::<Vec<_>>())?.build()
-}
-
-/// ROLLUP and CUBE as the sets that they are, the largest first.
-fn enumerated(aggregate: Aggregate) -> Result<Aggregate> {
-    let sets: Vec<Vec<Expr>> = match &aggregate.group_expr[..] {
-        [Expr::GroupingSet(GroupingSet::Rollup(keys))] => {
-            (0..=keys.len()).rev().map(|length| keys[..length].to_vec()).collect()
-        }
-        [Expr::GroupingSet(GroupingSet::Cube(keys))] if keys.len() <= CUBE_MAX => {
-            let all = (1_u32 << keys.len()) - 1;
-            let of = |set: u32| {
-                let is_in = |(at, _): &(usize, &Expr)| set & (1 << (keys.len() - 1 - at)) != 0;
-                keys.iter().enumerate().filter(is_in).map(|(_, key)| key.clone()).collect()
-            };
-            (0..=all).rev().map(of).collect()
-        }
-        [Expr::GroupingSet(GroupingSet::Cube(keys))] => {
-            return Err(mistake(format!("CUBE has {} columns: more than {CUBE_MAX} make too many sets", keys.len())));
-        }
-        _ => return Ok(aggregate),
-    };
-    let sets = Expr::GroupingSet(GroupingSet::GroupingSets(sets));
-    Aggregate::try_new(aggregate.input, vec![sets], aggregate.aggr_expr)
 }

@@ -22,7 +22,7 @@ use super::operators::constant;
 use super::scope::{Scope, parts_of};
 use crate::catalog::UserFunction;
 use crate::parse::{STATE_TTL, table_hints};
-use crate::types::name_of;
+use crate::types::{is_multiset, name_of};
 
 /// The name that `t FOR SYSTEM_TIME AS OF time` has while a query is planned.
 pub(super) const VERSIONED: &str = "__versioned";
@@ -74,7 +74,7 @@ impl RelationPlanner for Relations {
                 if array_exprs.len() != 1 {
                     return Err(mistake("UNNEST takes one collection"));
                 }
-                let collection = cx.sql_to_expr(array_exprs.remove(0), &DFSchema::empty())?;
+                let collection = collection(array_exprs.remove(0), cx)?;
                 Ok(planned(elements(collection, with_ordinality, "UNNEST")?, alias))
             }
             TableFactor::MatchRecognize { .. } => Err(mistake("MATCH_RECOGNIZE is not supported")),
@@ -394,13 +394,41 @@ fn version(arguments: &[FunctionArg], cx: &mut dyn RelationPlannerContext) -> Re
     Ok(extension(Version { input, time, schema }))
 }
 
+/// What UNNEST is of. The fields of a row that is beside it DataFusion does not find by a name of several parts.
+fn collection(expr: ast::Expr, cx: &mut dyn RelationPlannerContext) -> Result<Expr> {
+    let ast::Expr::CompoundIdentifier(parts) = &expr else { return cx.sql_to_expr(expr, &DFSchema::empty()) };
+    let mut outcome = cx.sql_to_expr(expr.clone(), &DFSchema::empty());
+    for length in (1..parts.len()).rev() {
+        if outcome.is_ok() {
+            break;
+        }
+        let row = match &parts[..length] {
+            [name] => ast::Expr::Identifier(name.clone()),
+            several => ast::Expr::CompoundIdentifier(several.to_vec()),
+        };
+        let field = |row: ast::Expr, name: &Ident| {
+            ast::Expr::Function(crate::parse::call_of("flink_get_field", vec![row, crate::parse::text_of(&name.value)]))
+        };
+        if let Ok(found) = cx.sql_to_expr(parts[length..].iter().fold(row, field), &DFSchema::empty()) {
+            outcome = Ok(found);
+        }
+    }
+    outcome
+}
+
 /// The elements of a collection: columns `f0`, `f1`, … but for rows, whose fields have names.
 fn elements(collection: Expr, with_ordinality: bool, what: &str) -> Result<LogicalPlan> {
-    let of = collection.get_type(&DFSchema::empty())?;
+    let field = collection.to_field(&DFSchema::empty())?.1;
+    let of = field.data_type().clone();
+    let of_element = |element: &Field| match element.data_type() {
+        DataType::Struct(fields) => fields.iter().map(|field| field.as_ref().clone()).collect(),
+        _ => vec![element.clone().with_name("EXPR$0")],
+    };
     let mut fields: Vec<Field> = match &of {
-        DataType::List(element) => match element.data_type() {
-            DataType::Struct(fields) => fields.iter().map(|field| field.as_ref().clone()).collect(),
-            _ => vec![element.as_ref().clone().with_name("EXPR$0")],
+        DataType::List(element) => of_element(element),
+        DataType::Map(entries, _) if is_multiset(&field) => match entries.data_type() {
+            DataType::Struct(pair) if !pair.is_empty() => of_element(&pair[0]),
+            _ => Vec::new(),
         },
         DataType::Map(entries, _) => match entries.data_type() {
             DataType::Struct(fields) => fields

@@ -17,9 +17,9 @@ use datafusion::logical_expr::{
 use super::coerce::{compared_as, converted, converted_in};
 use super::correlate;
 use super::errors::mistake;
-use super::group_windows;
 use super::operators::{compare, constant};
 use super::special::{CASE, IN, NOT_IN, unified, values_of_case};
+use super::{group_windows, grouping_sets};
 use crate::types::name_of;
 
 /// A plan as DataFusion's rules and the planner know it.
@@ -34,6 +34,18 @@ pub(super) fn settled_expr(expr: Expr, schema: &DFSchema, constants: &[ScalarVal
 }
 
 fn node(plan: LogicalPlan, constants: &[ScalarValue]) -> Result<LogicalPlan> {
+    let plan = match plan {
+        LogicalPlan::Aggregate(aggregate) => {
+            let computed = grouping_sets::computed(&aggregate);
+            LogicalPlan::Aggregate(if computed.is_empty() {
+                aggregate
+            } else {
+                let input = node(grouping_sets::below(&aggregate, &computed)?, constants)?;
+                grouping_sets::above(aggregate, input, &computed)?
+            })
+        }
+        other => other,
+    };
     let mut schema = merge_schema(&plan.inputs());
     if let LogicalPlan::TableScan(scan) = &plan {
         schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);

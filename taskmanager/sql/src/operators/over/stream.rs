@@ -34,6 +34,8 @@ use crate::time::{EventClock, event_times};
 struct Partition {
     /// The last time that was put out.
     put_out: Option<Timestamp>,
+    /// When it is forgotten if no later rows come, where the frame is a time.
+    forget_at: Option<Timestamp>,
     /// Rows that wait for the watermark, in the order of time.
     waiting: Vec<(Timestamp, RowBytes)>,
     /// The rows in the frame, where rows leave frames.
@@ -116,7 +118,7 @@ pub struct StreamOver {
     due: TimeIndex,
     /// Keys whose frame may have lost its last row.
     idle: Vec<(u64, RowBytes)>,
-    /// For how long a frame has rows, if a key without rows in it is like one that never was.
+    /// How long a frame is, if a key without rows in it is like one that never was.
     forgets_after: Option<i64>,
     clock: EventClock,
     usage: Usage,
@@ -212,10 +214,8 @@ impl StreamOver {
     /// Forgets keys without rows in their frame.
     fn forget(&mut self) {
         for (hash, key) in self.idle.drain(..) {
-            let (Some(limit), Some(partition)) = (self.forgets_after, self.table.get(hash, &key, &())) else {
-                continue;
-            };
-            let is_over = partition.put_out.is_none_or(|last| last.saturating_add(limit) < self.clock.now);
+            let Some(partition) = self.table.get(hash, &key, &()) else { continue };
+            let is_over = partition.forget_at.is_some_and(|at| at <= self.clock.now);
             if is_over && partition.waiting.is_empty() {
                 self.table.remove(hash, &key, &());
                 self.arena.forget(hash, &key);
@@ -251,9 +251,6 @@ impl StreamOver {
         let group = Self::group(arena, hash, key, partition);
         partition.put_out = Some(time);
         self.rules.plan(partition, time, rows, group, &mut self.work);
-        if let Some(limit) = self.forgets_after {
-            self.due.insert(time.saturating_add(limit).saturating_add(1), hash);
-        }
     }
 }
 
@@ -292,6 +289,15 @@ impl TableOperator for StreamOver {
                         }
                         continue;
                     }
+                    // To the millisecond when Flink does: what is forgotten decides which rows are late later on.
+                    if let Some(limit) = self.forgets_after {
+                        let empty = time.saturating_add(limit).saturating_add(1);
+                        if partition.forget_at.is_none_or(|at| at < empty) {
+                            let at = empty.saturating_add(limit / 2);
+                            partition.forget_at = Some(at);
+                            self.due.insert(at, hash);
+                        }
+                    }
                     let place = partition.waiting.partition_point(|(other, _)| *other <= time);
                     if place == 0 || partition.waiting[place - 1].0 != time {
                         self.due.insert(time, hash);
@@ -327,7 +333,7 @@ impl TableOperator for StreamOver {
     fn restored(&mut self) -> Result<()> {
         self.usage.restored()?;
         self.arena.restored()?;
-        let (due, forgets_after) = (&mut self.due, self.forgets_after);
+        let due = &mut self.due;
         self.table.visit(|key, (), partition| {
             let hash = hash_of(key.as_slice());
             let mut last = None;
@@ -336,8 +342,8 @@ impl TableOperator for StreamOver {
                     due.insert(*time, hash);
                 }
             }
-            if let (Some(limit), Some(last)) = (forgets_after, partition.put_out) {
-                due.insert(last.saturating_add(limit).saturating_add(1), hash);
+            if let Some(at) = partition.forget_at {
+                due.insert(at, hash);
             }
             Ok(())
         })

@@ -274,9 +274,9 @@ fn what_comes_later_is_known_in_batch_mode_alone() {
 fn an_idle_frame_of_time_leaves_nothing_behind() {
     let mut bed = bed(&spec(OverFrame::Range(Some(10)), false, vec![aggregate(F::Sum, &[2], false)]));
     bed.push(&chunk(&[(1, 5, 1), (2, 8, 1)]));
-    bed.watermark(16);
+    bed.watermark(21);
     assert_eq!(bed.entries()["partitions"], 1);
     bed.restart(2);
-    bed.watermark(19);
+    bed.watermark(24);
     assert_eq!(bed.entries()["partitions"], 0);
 }
