@@ -57,6 +57,11 @@ impl Script {
         ["debezium", "canal", "maxwell"].iter().any(|format| self.text.contains(format))
     }
 
+    /// Flink cannot run it in batch mode.
+    fn is_of_streams(&self) -> bool {
+        self.text.contains("-- not in batch mode")
+    }
+
     fn job(&self, settings: &[(&str, &str)]) -> Result<Job> {
         let batch = if self.is_recorded_in_batch_mode() { vec![BATCH] } else { Vec::new() };
         job_of(&self.text, &[&batch[..], settings].concat())
@@ -152,7 +157,7 @@ fn scripts_give_the_same_with_stops_kills_and_crashes() {
 #[test]
 fn scripts_give_the_same_in_batch_mode() {
     let mut scripts = scripts();
-    scripts.retain(|script| !script.has_changes());
+    scripts.retain(|script| !script.has_changes() && !script.is_of_streams());
     for_each(&scripts, |script| {
         let text = |error: flott_core::Error| error.to_string();
         let runs: [(u32, &[(&str, &str)]); 3] = [(1, &[BATCH]), (3, &[BATCH]), (3, &[BATCH, TWO_PHASE])];

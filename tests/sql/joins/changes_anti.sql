@@ -1,0 +1,6 @@
+CREATE TABLE stock (id INT, item STRING, branch STRING, qty INT, price DECIMAL(10, 2))
+WITH ('connector' = 'filesystem', 'path' = 'data/stock.json', 'format' = 'debezium-json');
+CREATE TABLE accounts (id INT, owner STRING, branch STRING, amount INT)
+WITH ('connector' = 'filesystem', 'path' = 'data/accounts.json', 'format' = 'debezium-json');
+
+SELECT id, item, branch FROM stock s WHERE NOT EXISTS (SELECT 1 FROM accounts a WHERE a.branch = s.branch AND a.amount > s.qty);

@@ -1,0 +1,2 @@
+SELECT a, b FROM (VALUES (1, CAST(NULL AS STRING)), (1, CAST(NULL AS STRING)), (CAST(NULL AS INT), 'x'), (2, 'y')) AS t(a, b)
+EXCEPT SELECT a, b FROM (VALUES (CAST(NULL AS INT), 'x'), (2, 'z')) AS u(a, b);

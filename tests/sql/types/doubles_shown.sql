@@ -1,0 +1,4 @@
+-- Doubles and floats as Java writes them.
+SELECT d, CAST(d AS STRING), CAST(d AS FLOAT), CAST(CAST(d AS FLOAT) AS STRING) FROM (VALUES
+  (1E0), (0.1E0), (1234567E0), (1E7), (9999999E0), (0.001E0), (0.0001E0), (1E21), (-1.5E-300), (100E0), (3.4028235E38), (33554433E0)
+) AS t(d);

@@ -1,0 +1,8 @@
+-- The least and greatest of every type, read and shown.
+CREATE TABLE t (
+  id INT, b BOOLEAN, ti TINYINT, si SMALLINT, i INT, bi BIGINT, f FLOAT, d DOUBLE, `dec` DECIMAL(30, 10), s STRING, bin BYTES,
+  dt DATE, tm TIME, ts TIMESTAMP(6), ltz TIMESTAMP_LTZ(3), arr ARRAY<INT>, m MAP<STRING, INT>,
+  r ROW<x INT, y ARRAY<STRING>, z ROW<q BOOLEAN>>
+) WITH ('connector' = 'filesystem', 'path' = 'data/types.json', 'format' = 'json');
+
+SELECT id, b, ti, si, i, bi, IF(id <> 2, f, CAST(NULL AS FLOAT)), d, `dec` FROM t;

@@ -1,0 +1,7 @@
+-- Each element of one with each of the other.
+CREATE TABLE nested (
+  id INT, `user` ROW<name STRING, tags ARRAY<STRING>, home ROW<city STRING, zip INT>>,
+  items ARRAY<ROW<sku STRING, n INT>>, attrs MAP<STRING, STRING>
+) WITH ('connector' = 'filesystem', 'path' = 'data/nested.json', 'format' = 'json');
+
+SELECT id, sku, tag FROM nested CROSS JOIN UNNEST(items) AS i(sku, n) CROSS JOIN UNNEST(nested.`user`.tags) AS t(tag);
