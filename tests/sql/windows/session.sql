@@ -1,3 +1,4 @@
+-- not in batch mode: Flink has no sessions there.
 CREATE TABLE orders (
   id INT, `user` STRING, item STRING, qty INT, price DECIMAL(10, 2), ts TIMESTAMP(3),
   WATERMARK FOR ts AS ts - INTERVAL '2' SECOND
