@@ -40,7 +40,7 @@ fn parameters_and_results_have_all_types() {
         ("not_", scalar(|value: bool| !value)),
         ("tiny", scalar(|a: i8, b: i16| i32::from(a) * i32::from(b))),
         ("halved", scalar(|value: f64| value / 2.0)),
-        ("quarter", scalar(|value: f32| value / 4.0)),
+        ("fourth", scalar(|value: f32| value / 4.0)),
         ("shout", scalar(|text: String| text.to_uppercase())),
         ("bytes_of", scalar(|text: String| Bytes(text.into_bytes()))),
         ("length_of", scalar(|bytes: Bytes| bytes.0.len() as i64)),
@@ -62,7 +62,7 @@ fn parameters_and_results_have_all_types() {
         ("not_(TRUE)", "FALSE"),
         ("tiny(CAST(3 AS TINYINT), CAST(-4 AS SMALLINT))", "-12"),
         ("halved(3)", "1.5"),
-        ("quarter(CAST(1 AS FLOAT))", "0.25"),
+        ("fourth(CAST(1 AS FLOAT))", "0.25"),
         ("shout('straße')", "STRASSE"),
         ("length_of(bytes_of('grün'))", "5"),
         ("tomorrow(DATE '2024-02-28')", "2024-02-29"),
@@ -330,7 +330,14 @@ fn aggregates_take_rows_back_and_merge_windows() {
 
     let maxima = maxima.take();
     let of_key = |key: i64| (0..600).filter(|index| index % 10 == key).map(value).max().unwrap();
-    assert_eq!(maxima.last(), Some(&(RowKind::UpdateAfter, median((0..10).map(of_key).collect()))));
+    // Two subtasks have collected them, in whatever order.
+    let mut left: BTreeMap<i64, i64> = BTreeMap::new();
+    for (kind, value) in maxima {
+        let count = if matches!(kind, RowKind::Insert | RowKind::UpdateAfter) { 1 } else { -1 };
+        *left.entry(value).or_default() += count;
+    }
+    left.retain(|_, count| *count != 0);
+    assert_eq!(left, BTreeMap::from([(median((0..10).map(of_key).collect()), 1)]));
 
     let mut last = last.take();
     last.sort_unstable();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array};
-use arrow::compute::{concat_batches, filter_record_batch, take_record_batch};
+use arrow::compute::{concat_batches, filter_record_batch, take_arrays};
 use arrow::datatypes::SchemaRef;
 use flott_core::{Error, Result};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -145,7 +145,9 @@ impl Chunk {
     /// These rows, in this order; a row may be taken several times.
     pub fn take(&self, rows: &[u32]) -> Result<Self> {
         let indices = UInt32Array::from(rows.to_vec());
-        let batch = take_record_batch(&self.batch, &indices).map_err(|error| failed("taking rows", &error))?;
+        let columns = take_arrays(self.batch.columns(), &indices, None);
+        let columns = columns.map_err(|error| failed("taking rows", &error))?;
+        let batch = batch_of(&self.batch.schema(), columns, rows.len())?;
         Ok(Self { batch, input: self.input, ..self.pick(rows) })
     }
 

@@ -163,8 +163,8 @@ fn insert_overwrite_replaces_the_partitions_that_it_writes() {
         ("INSERT OVERWRITE p PARTITION (k = 1, h = 1) SELECT v FROM p WHERE v > 100;", "p", "1 1 1|3 2 2|4 3 3"),
         ("INSERT OVERWRITE p PARTITION (k = 2) SELECT 9, 9;", "p", "1 1 1|3 2 2|4 3 3|9 2 9"),
         ("INSERT INTO p PARTITION (k = 5) SELECT 10, 11;", "p", "1 1 1|10 5 11|3 2 2|4 3 3|9 2 9"),
-        ("INSERT INTO w VALUES 1, 2;", "w", "1|2"),
-        ("INSERT INTO w VALUES 3;", "w", "1|2|3"),
+        ("INSERT INTO w VALUES (1), (2);", "w", "1|2"),
+        ("INSERT INTO w VALUES (3);", "w", "1|2|3"),
         ("INSERT OVERWRITE w SELECT v FROM w WHERE v > 2;", "w", "3"),
         ("INSERT OVERWRITE w SELECT v FROM w WHERE v > 100;", "w", ""),
     ];

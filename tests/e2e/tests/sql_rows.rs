@@ -121,9 +121,10 @@ fn each_row_is_shown_once_whatever_dies() {
     cluster.kill_task_manager(1);
     cluster.start_task_manager(1);
     cluster.wait_for_checkpoints(&job, cluster.last_checkpoint(&job) + 2);
+    let before = cluster.last_checkpoint(&job);
     cluster.kill_job_manager();
     cluster.start_job_manager();
-    cluster.wait_for_checkpoints(&job, 1);
+    cluster.wait_for_checkpoints(&job, before + 2);
     cluster.flott("rescale", &[&job, "-p", "1"]).succeeded();
 
     assert_eq!(client.end(), Some(0), "{}", client.said());

@@ -34,6 +34,9 @@ const START_MS: Timestamp = 1_700_000_000_000;
 /// Turns in which nothing happens before a job is called stuck.
 const IDLE_TURNS_MAX: u32 = 200;
 
+/// How far the clock jumps at a time.
+const JUMP_MAX_MS: Timestamp = 60_000;
+
 /// How long a turn in which nothing happens waits for I/O.
 const PATIENCE: Duration = Duration::from_millis(100);
 
@@ -128,7 +131,22 @@ impl<'a> Execution<'a> {
             execution.subtasks.push(subtask);
         }
         execution.find_splits()?;
+        execution.settle()?;
         Ok(execution)
+    }
+
+    /// Lets subtasks that get no split end before the first row: which rows are late must not depend on when they do.
+    fn settle(&mut self) -> Result<()> {
+        self.pace.hold(true);
+        let mut has_moved = true;
+        while has_moved {
+            has_moved = false;
+            for index in 0..self.subtasks.len() {
+                has_moved |= self.step(index, true)?;
+            }
+        }
+        self.pace.hold(false);
+        Ok(())
     }
 
     /// The folder of the checkpoints of a generation.
@@ -250,9 +268,8 @@ impl<'a> Execution<'a> {
         let handed = self.pace.handed();
         let subtask = &mut self.subtasks[index];
         let named = |subtask: &Subtask| subtask.cx.display_name();
-        if subtask.next_deadline() <= self.now {
-            subtask.on_time(self.now).with_context(|| named(subtask))?;
-        }
+        // Slots tell the time before each step, too.
+        subtask.on_time(self.now).with_context(|| named(subtask))?;
         let mut has_moved = subtask.step(self.now).with_context(|| named(subtask))? == Step::Progress;
         if flushes {
             subtask.flush().with_context(|| named(subtask))?;
@@ -299,9 +316,9 @@ impl<'a> Execution<'a> {
                 let states: Vec<String> = states.collect();
                 return Err(Error::system(format!("the job is stuck: {}", states.join(", "))));
             }
-            // Whoever waits for a time need not wait long.
+            // Whoever waits for a time need not wait long; but state that goes after hours is to stay.
             let next = self.subtasks.iter().map(Subtask::next_deadline).min().unwrap_or(Timestamp::MAX);
-            if next < Timestamp::MAX {
+            if next < self.now.saturating_add(JUMP_MAX_MS) {
                 self.now = self.now.max(next);
             } else if idle > 2 {
                 // Perhaps something is being read in the background.

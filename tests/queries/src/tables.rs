@@ -1,7 +1,7 @@
 //! Tables that hand out a few rows at a time, and the result of a SELECT.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -40,13 +40,15 @@ struct PaceOfAll {
     most: u64,
     random: Mutex<Random>,
     handed: AtomicU64,
+    is_held: AtomicBool,
 }
 
 impl Pace {
     /// From 1 to `most` rows at a time.
     pub fn new(most: u64, seed: u64) -> Self {
         let random = Mutex::new(Random::new(seed));
-        Self(Arc::new(PaceOfAll { most: most.max(1), random, handed: AtomicU64::new(0) }))
+        let (handed, is_held) = (AtomicU64::new(0), AtomicBool::new(false));
+        Self(Arc::new(PaceOfAll { most: most.max(1), random, handed, is_held }))
     }
 
     /// How many rows of all tables have been handed out, by this execution and by those that it builds on.
@@ -57,6 +59,15 @@ impl Pace {
     /// An execution begins where so many had been handed out.
     pub fn go_back(&self, handed: u64) {
         self.0.handed.store(handed, Ordering::Relaxed);
+    }
+
+    /// Whether no rows are handed out for now.
+    pub fn hold(&self, is_held: bool) {
+        self.0.is_held.store(is_held, Ordering::Relaxed);
+    }
+
+    fn is_held(&self) -> bool {
+        self.0.is_held.load(Ordering::Relaxed)
     }
 
     /// How many of `rows` are handed out next.
@@ -266,6 +277,9 @@ impl<S: Clone + Send> SplitReader<Chunk, PacedSplit<S>> for PacedReader<S> {
     fn poll(&mut self, batch: &mut Batch<Chunk>, _: usize) -> Result<ReadStatus> {
         loop {
             match &mut self.current {
+                Some(current) if !current.rows.is_empty() && self.pace.is_held() => {
+                    return Ok(ReadStatus::PendingUntil(0));
+                }
                 Some(current) if !current.rows.is_empty() => {
                     let (rows, all) = (self.pace.next(current.rows.len()), current.rows.len());
                     batch.rows.push(current.rows.slice(0, rows));

@@ -6,7 +6,7 @@ use arrow::datatypes::{DataType, Field, TimeUnit};
 use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::planner::{PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning};
 use datafusion::logical_expr::{
-    Expr, ExprSchemable, Extension, LogicalPlan, LogicalPlanBuilder, UserDefinedLogicalNode,
+    Expr, ExprSchemable, Extension, LogicalPlan, LogicalPlanBuilder, UserDefinedLogicalNode, Values,
 };
 use datafusion::sql::sqlparser::ast::{
     self, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, TableFactor,
@@ -15,17 +15,22 @@ use datafusion::sql::sqlparser::tokenizer::Location;
 use flott_core::time::parse_duration;
 use flott_sql_runtime::spec::WindowSpec;
 
+use super::coerce::converted;
 use super::errors::{mistake, mistake_at};
 use super::multiplicity::{EXCEPT, INTERSECT, counted};
 use super::nodes::{Elements, StateTtl, Version, WindowTable, extended};
 use super::operators::constant;
 use super::scope::{Scope, parts_of};
+use super::special::unified;
 use crate::catalog::UserFunction;
 use crate::parse::{STATE_TTL, table_hints};
 use crate::types::{is_multiset, name_of};
 
 /// The name that `t FOR SYSTEM_TIME AS OF time` has while a query is planned.
 pub(super) const VERSIONED: &str = "__versioned";
+
+/// The name that VALUES has while a query is planned. Its arguments are the rows.
+pub(super) const VALUES: &str = "__values";
 
 /// Whether windows are made by a function of this name.
 pub(super) fn is_window(name: &str) -> bool {
@@ -62,12 +67,6 @@ impl RelationPlanner for Relations {
                 Ok(planned(self.hinted(name, &with_hints, cx)?, alias))
             }
             TableFactor::Table { name, alias, args: Some(args), .. } => self.function(&name, &args.args, alias, cx),
-            TableFactor::TableFunction { expr: ast::Expr::Function(call), alias } => {
-                let FunctionArguments::List(list) = &call.args else {
-                    return Err(mistake("TABLE(…) has a function in it"));
-                };
-                self.function(&call.name, &list.args, alias, cx)
-            }
             TableFactor::TableFunction { expr, .. } => Err(mistake(format!("TABLE({expr}) has no function in it"))),
             TableFactor::Function { name, args, alias, .. } => self.function(&name, &args, alias, cx),
             TableFactor::UNNEST { alias, mut array_exprs, with_offset: false, with_ordinality, .. } => {
@@ -154,6 +153,9 @@ impl Relations {
         if lower == VERSIONED {
             return Ok(planned(version(arguments, cx)?, alias));
         }
+        if lower == VALUES {
+            return Ok(planned(values(expressions(arguments)?, cx)?, alias));
+        }
         if lower == INTERSECT || lower == EXCEPT {
             let [left, right] = &expressions(arguments)?[..] else { return Err(mistake("two queries are compared")) };
             let (Some((left, _)), Some((right, _))) = (table(left, cx)?, table(right, cx)?) else {
@@ -163,13 +165,6 @@ impl Relations {
         }
         if is_window(&lower) {
             return Ok(planned(self.window(&lower, at, arguments, cx)?, alias));
-        }
-        // `LATERAL TABLE(f(x))`, whose call is the argument.
-        if lower == "table"
-            && let [FunctionArg::Unnamed(FunctionArgExpr::Expr(ast::Expr::Function(call)))] = arguments
-            && let FunctionArguments::List(list) = &call.args
-        {
-            return self.function(&call.name, &list.args, alias, cx);
         }
         match self.scope.catalog.function(&lower) {
             Some(UserFunction::Table(_)) => {
@@ -392,6 +387,33 @@ fn version(arguments: &[FunctionArg], cx: &mut dyn RelationPlannerContext) -> Re
     let input = cx.plan(factor(name, hints.to_vec()))?;
     let schema = Arc::clone(input.schema());
     Ok(extension(Version { input, time, schema }))
+}
+
+/// Rows of values, whose columns have the types that the values of all rows fit into.
+fn values(rows: Vec<ast::Expr>, cx: &mut dyn RelationPlannerContext) -> Result<LogicalPlan> {
+    let none = DFSchema::empty();
+    let mut table: Vec<Vec<Expr>> = Vec::with_capacity(rows.len());
+    for row in rows {
+        let cells = if let ast::Expr::Tuple(cells) = row { cells } else { vec![row] };
+        let cells = cells.into_iter().map(|cell| cx.sql_to_expr(cell, &none)).collect::<Result<Vec<_>>>()?;
+        table.push(cells);
+    }
+    let width = table.first().map_or(0, Vec::len);
+    if let Some(at) = table.iter().position(|row| row.len() != width) {
+        let (number, has) = (at + 1, table[at].len());
+        return Err(mistake(format!("row {number} of VALUES has {has} columns, and the first has {width}")));
+    }
+    let mut fields = Vec::with_capacity(width);
+    for column in 0..width {
+        let types = table.iter().map(|row| row[column].get_type(&none)).collect::<Result<Vec<_>>>()?;
+        let common = unified(&format!("column {} of VALUES", column + 1), &types.iter().collect::<Vec<_>>())?;
+        for (row, of) in table.iter_mut().zip(&types) {
+            row[column] = converted(std::mem::take(&mut row[column]), of, &common)?;
+        }
+        fields.push(Field::new(format!("column{}", column + 1), common, true));
+    }
+    let schema = Arc::new(DFSchema::from_unqualified_fields(fields.into(), Default::default())?);
+    Ok(LogicalPlan::Values(Values { schema, values: table }))
 }
 
 /// What UNNEST is of. The fields of a row that is beside it DataFusion does not find by a name of several parts.

@@ -54,8 +54,16 @@ impl VisitorMut for Rewriter<'_> {
         flow(select::query(query))
     }
 
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
+        flow(select::values(query))
+    }
+
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<DataFusionError> {
         flow(self.select(select))
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<DataFusionError> {
+        flow(select::table_function(factor))
     }
 
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<DataFusionError> {

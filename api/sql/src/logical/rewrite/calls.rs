@@ -42,7 +42,8 @@ impl Rewriter<'_> {
         }
         let functions = Functions::all();
         let is_aggregate = functions.aggregate(&name).is_some();
-        if functions.window(&name).is_some() {
+        // FIRST_VALUE and LAST_VALUE are both.
+        if functions.window(&name).is_some() && (call.over.is_some() || !is_aggregate) {
             if call.over.is_none() {
                 return Err(mistake_at(format!("{} needs an OVER clause", name.to_uppercase()), at));
             }

@@ -4,14 +4,15 @@ use std::collections::HashSet;
 
 use datafusion::common::{DataFusionError, Result};
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, GroupByExpr, Ident, LimitClause, NamedWindowExpr, OrderByKind, Query, Select,
-    SelectItem, SetExpr, SetOperator, SetQuantifier, TableAlias, TableFactor, TableVersion, TableWithJoins, Value,
+    Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Ident, LimitClause, NamedWindowExpr,
+    OrderByKind, Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, TableAlias, TableFactor, TableVersion,
+    TableWithJoins, Value,
 };
 
 use super::{Rewriter, frame, plain};
 use crate::logical::errors::{mistake, ours};
 use crate::logical::multiplicity::{EXCEPT, INTERSECT};
-use crate::logical::relations::VERSIONED;
+use crate::logical::relations::{VALUES, VERSIONED};
 use crate::parse::{call_of, parse_query};
 
 /// What LIMIT, OFFSET, FETCH and ORDER BY count by numbers are no constants.
@@ -144,6 +145,52 @@ fn name_columns(items: &mut [SelectItem]) -> Result<()> {
             }
         }
     }
+    Ok(())
+}
+
+/// `VALUES` is a table function of rows: DataFusion would find types for its columns that are not Flink's.
+pub(super) fn values(query: &mut Query) -> Result<()> {
+    let SetExpr::Values(values) = query.body.as_mut() else { return Ok(()) };
+    let rows = std::mem::take(&mut values.rows).into_iter();
+    let rows = rows.map(|row| FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Tuple(row.content)))).collect();
+    let mut select = query_of("SELECT * FROM t")?;
+    if let SetExpr::Select(select) = select.body.as_mut()
+        && let [from] = &mut select.from[..]
+    {
+        from.relation = TableFactor::Function {
+            lateral: false,
+            name: plain(VALUES),
+            args: rows,
+            with_ordinality: false,
+            alias: None,
+        };
+    }
+    query.body = select.body;
+    Ok(())
+}
+
+/// `TABLE(f(x))` and `LATERAL TABLE(f(x))` are `f(x)`: the call is no expression, but what it is called with is.
+pub(super) fn table_function(factor: &mut TableFactor) -> Result<(), DataFusionError> {
+    let (lateral, call, alias) = match factor {
+        TableFactor::TableFunction { expr: Expr::Function(call), alias } => (false, call, alias),
+        TableFactor::Function { lateral, name, args, alias, .. } if name.to_string().eq_ignore_ascii_case("table") => {
+            match &mut args[..] {
+                [FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Function(call)))] => (*lateral, call, alias),
+                _ => return Err(mistake("TABLE(…) has a function in it")),
+            }
+        }
+        _ => return Ok(()),
+    };
+    let FunctionArguments::List(list) = &mut call.args else {
+        return Err(mistake("TABLE(…) has a function in it"));
+    };
+    *factor = TableFactor::Function {
+        lateral,
+        name: call.name.clone(),
+        args: std::mem::take(&mut list.args),
+        with_ordinality: false,
+        alias: alias.take(),
+    };
     Ok(())
 }
 
