@@ -150,7 +150,7 @@ fn rows_look_as_those_of_a_local_query() {
 
 #[test]
 fn a_slow_client_holds_the_job_up_and_loses_nothing() {
-    const ROWS: u64 = 300_000;
+    const ROWS: u64 = 1_500_000;
     let cluster = Cluster::start(1, 1);
     let mut client = Client::start(&cluster, &script(&[], ROWS, 1_000_000_000), &[], Stdio::piped());
     let job = client.job();

@@ -175,7 +175,8 @@ impl Relations {
             Some(_) => Err(mistake_at(format!("{lower} gives one value: it is no table function"), at)),
             None => {
                 let known = ["tumble", "hop", "cumulate", "session", "unnest"].into_iter();
-                let hint = crate::catalog::suggestion(&lower, known.chain(self.scope.catalog.function_names()));
+                let known = known.chain(self.scope.catalog.function_names()).map(str::to_uppercase);
+                let hint = crate::catalog::suggestion(&lower, known);
                 Err(mistake_at(format!("there is no table function '{}'{hint}", ident.value), at))
             }
         }

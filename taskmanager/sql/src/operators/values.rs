@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, new_empty_array};
-use arrow::compute::concat;
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::compute::{cast, concat};
+use arrow::datatypes::{DataType, Schema, SchemaRef};
+use arrow::error::ArrowError;
 use flott_checkpoint::Redistribution;
 use flott_connector_spi::ReadStatus;
 use flott_core::ids::OperatorId;
@@ -38,15 +39,21 @@ pub fn source(
 /// A value cannot be computed.
 pub fn evaluate(rows: &[Vec<ExprSpec>], output: &SchemaRef, functions: &Functions) -> Result<RecordBatch> {
     let nothing = batch_of(&Arc::new(Schema::empty()), Vec::new(), 1)?;
-    let value = |expr: &ExprSpec| expr.compile(&Schema::empty(), functions)?.evaluate(&nothing);
+    let failed = |error: ArrowError| Error::system(format!("making the rows of VALUES: {error}"));
+    let value = |expr: &ExprSpec, of: &DataType| {
+        let value = expr.compile(&Schema::empty(), functions)?.evaluate(&nothing)?;
+        // Whether what is in a collection may be null is another thing in each row.
+        if value.data_type() == of { Ok(value) } else { cast(&value, of).map_err(failed) }
+    };
     let columns: Vec<ArrayRef> = (0..output.fields().len())
         .map(|column| {
-            let values: Vec<ArrayRef> = rows.iter().map(|row| value(&row[column])).collect::<Result<_>>()?;
+            let of = output.field(column).data_type();
+            let values: Vec<ArrayRef> = rows.iter().map(|row| value(&row[column], of)).collect::<Result<_>>()?;
             let values: Vec<&dyn arrow::array::Array> = values.iter().map(AsRef::as_ref).collect();
             if values.is_empty() {
-                return Ok(new_empty_array(output.field(column).data_type()));
+                return Ok(new_empty_array(of));
             }
-            concat(&values).map_err(|error| Error::system(format!("making the rows of VALUES: {error}")))
+            concat(&values).map_err(failed)
         })
         .collect::<Result<_>>()?;
     batch_of(output, columns, rows.len())

@@ -55,7 +55,7 @@ fn names_that_are_not_there() {
     check(
         "SELECT * FROM TABLE(TUMBEL(TABLE bid, DESCRIPTOR(pt), INTERVAL '1' DAY))",
         expect![[r#"
-        error: error at line 1, column 21: there is no function 'TUMBEL'
+        error: error at line 1, column 21: there is no table function 'TUMBEL'; did you mean 'TUMBLE'?
           SELECT * FROM TABLE(TUMBEL(TABLE bid, DESCRIPTOR(pt), INTERVAL '1' DAY))
                               ^"#]],
     );
