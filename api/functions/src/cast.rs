@@ -6,7 +6,7 @@ use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, ListArray, MapArray, PrimitiveArray, StringArray, StructArray,
     new_null_array,
 };
-use arrow::compute::cast as arrow_cast;
+use arrow::compute::{cast as arrow_cast, nullif};
 use arrow::datatypes::{
     ArrowPrimitiveType, DataType, Date32Type, Decimal128Type, DurationMillisecondType, Float32Type, Float64Type,
     Int8Type, Int16Type, Int32Type, Int64Type, IntervalUnit, IntervalYearMonthType, Time32MillisecondType,
@@ -46,11 +46,48 @@ fn evaluate(call: &Call<'_>, is_try: bool) -> Result<ArrayRef> {
     };
     let cast = Cast { zone: call.zone, is_try };
     let Column { array, is_constant } = &call.columns[0];
-    let made = cast.kind(array, &kind, call.returns)?;
+    let mut made = cast.kind(array, &kind, call.returns)?;
+    if is_try
+        && !matches!(array.data_type(), DataType::Utf8)
+        && let Some(lost) = unread(array, &made)
+    {
+        // Not only the element is NULL, but all around it.
+        made = nullif(&made, &lost)?;
+    }
     if *is_constant && call.rows != 1 {
         return datafusion::common::ScalarValue::try_from_array(&made, 0)?.to_array_of_size(call.rows);
     }
     Ok(made)
+}
+
+/// Where a text could not be read, or one within: `None` if nowhere.
+fn unread(from: &ArrayRef, made: &ArrayRef) -> Option<BooleanArray> {
+    let within = |offsets: &[i32], lost: BooleanArray| -> BooleanArray {
+        let any = |bounds: &[i32]| (bounds[0]..bounds[1]).any(|at| lost.value(at as usize));
+        offsets.windows(2).map(|bounds| Some(any(bounds))).collect()
+    };
+    match (from.data_type(), made.data_type()) {
+        (DataType::Utf8, _) => {
+            let lost = (0..from.len()).map(|row| from.is_valid(row) && made.is_null(row)).collect::<Vec<_>>();
+            lost.contains(&true).then(|| BooleanArray::from(lost))
+        }
+        (DataType::List(_), DataType::List(_)) => {
+            let (from, made) = (from.as_list::<i32>(), made.as_list::<i32>());
+            Some(within(from.value_offsets(), unread(from.values(), made.values())?))
+        }
+        (DataType::Map(..), DataType::Map(..)) => {
+            let (from, made) = (from.as_map(), made.as_map());
+            let pairs = |map: &MapArray| Arc::new(map.entries().clone()) as ArrayRef;
+            Some(within(from.value_offsets(), unread(&pairs(from), &pairs(made))?))
+        }
+        (DataType::Struct(_), DataType::Struct(_)) => {
+            let columns = from.as_struct().columns().iter().zip(made.as_struct().columns());
+            columns
+                .filter_map(|(from, made)| unread(from, made))
+                .reduce(|left, right| (0..left.len()).map(|row| Some(left.value(row) || right.value(row))).collect())
+        }
+        _ => None,
+    }
 }
 
 /// What Flink casts at all.

@@ -65,7 +65,8 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
         }),
         Function::new("flink_array_position", &[List, Any], is::int, |call| {
             let found = position(call)?;
-            call.make::<Int32Type>(|row| found(row).filter(|_| call.columns[1].array.null_count() == 0))
+            let wanted = call.array(1)?;
+            call.make::<Int32Type>(|row| found(row).filter(|_| wanted.is_valid(row)))
         }),
         Function::new("flink_array_distinct", &[List], is::first, |call| {
             pick(call, &[0], |_, keys, sides| {

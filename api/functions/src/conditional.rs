@@ -3,13 +3,13 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, new_null_array};
+use arrow::array::{Array, ArrayRef, AsArray, new_null_array};
 use arrow::compute::interleave;
 use arrow::datatypes::DataType;
 use datafusion::common::Result;
 use datafusion::logical_expr::ScalarUDF;
 
-use crate::compare::{Keys, unified};
+use crate::compare::{Keys, equal, unified};
 use crate::define::{Call, Function, Takes, Types, is};
 use crate::types::coerce::common_type;
 
@@ -29,11 +29,9 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
         Function::new("ifnull", &[Any, Any], common, coalesce),
         Function::new("flink_coalesce", &[Any], common, coalesce).variadic(),
         Function::new("flink_nullif", &[Any, Any], is::first, |call| {
-            let of = common_type([call.data_type(0), call.data_type(1)]).unwrap_or(DataType::Null);
-            let sides = unified(call, &[0, 1], &of)?;
-            let keys = Keys::new(&sides)?;
-            let is_same = |row: usize| sides[0].is_valid(row) && keys.get(0, row) == keys.get(1, row);
-            choose(call, 0, |row| (!is_same(row)).then_some(0))
+            let same = equal(call)?;
+            let same = same.as_boolean();
+            choose(call, 0, |row| (same.is_null(row) || !same.value(row)).then_some(0))
         }),
         Function::new("flink_greatest", &[Any], common, |call| best(call, Ordering::Greater)).variadic().strict(),
         Function::new("flink_least", &[Any], common, |call| best(call, Ordering::Less)).variadic().strict(),

@@ -114,6 +114,8 @@ pub(crate) struct Function {
     is_variadic: bool,
     /// Whether NULL comes only from NULL.
     is_strict: bool,
+    /// The same, also from NULL in a field of a row.
+    is_strict_within: bool,
     never_null: bool,
     returns: Returns,
     evaluate: Evaluate,
@@ -123,7 +125,7 @@ pub(crate) struct Function {
 impl Function {
     pub(crate) fn new(name: &'static str, takes: &'static [Takes], returns: Returns, evaluate: Evaluate) -> Self {
         let signature = Signature::user_defined(Volatility::Immutable);
-        let (is_variadic, is_strict, never_null) = (false, false, false);
+        let (is_variadic, is_strict, is_strict_within, never_null) = (false, false, false, false);
         Self {
             name,
             aliases: Vec::new(),
@@ -131,6 +133,7 @@ impl Function {
             least: takes.len(),
             is_variadic,
             is_strict,
+            is_strict_within,
             never_null,
             returns,
             evaluate,
@@ -156,6 +159,12 @@ impl Function {
 
     pub(crate) fn strict(mut self) -> Self {
         self.is_strict = true;
+        self
+    }
+
+    pub(crate) fn strict_within(mut self) -> Self {
+        self.is_strict = true;
+        self.is_strict_within = true;
         self
     }
 
@@ -243,7 +252,10 @@ impl ScalarUDFImpl for Function {
             let shown: Vec<_> = types.types.iter().map(name_of).collect();
             DataFusionError::Plan(format!("expected {}, found ({})", self.usage(), shown.join(", ")))
         })?;
-        let any_null = arguments.arg_fields.iter().any(|field| field.is_nullable());
+        let any_null = arguments.arg_fields.iter().any(|field| match self.is_strict_within {
+            true => has_null(field),
+            false => field.is_nullable(),
+        });
         let is_nullable = !self.never_null && (!self.is_strict || any_null);
         Ok(Arc::new(Field::new(self.name, found, is_nullable)))
     }
@@ -273,6 +285,12 @@ impl ScalarUDFImpl for Function {
             ColumnarValue::Array(found)
         })
     }
+}
+
+/// Whether NULL may be in a column, or in a field of its rows.
+fn has_null(field: &Field) -> bool {
+    let is_within = |of: &DataType| matches!(of, DataType::Struct(parts) if parts.iter().any(|part| has_null(part)));
+    field.is_nullable() || is_within(field.data_type())
 }
 
 /// A mistake in the data or the query.

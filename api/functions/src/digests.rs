@@ -8,10 +8,10 @@ use arrow::datatypes::{DataType, Field};
 use datafusion::common::Result;
 use datafusion::logical_expr::ScalarUDF;
 use md5::Digest as _;
-use url::Url;
 
 use crate::define::{Call, Function, Takes, Types, is};
 use crate::types::map_of;
+use crate::urls;
 
 use Takes::{Data, Int, Text};
 
@@ -74,7 +74,7 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
                     Some(keys) => Some(keys.get(row)?),
                     None => None,
                 };
-                part_of(texts.get(row)?, parts.get(row)?, key)
+                urls::part_of(texts.get(row)?, parts.get(row)?, key)
             })
         })
         .least(2),
@@ -86,16 +86,7 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
         }),
         Function::new("flink_url_decode", &[Text], is::text, |call| {
             let texts = call.texts(0)?;
-            call.make_texts(|row| {
-                // As one value of a query: what separates values in it is text here.
-                let text = texts.get(row)?.replace('&', "%26").replace('=', "%3D");
-                Some(
-                    url::form_urlencoded::parse(text.as_bytes())
-                        .next()
-                        .map(|(key, _)| key.into_owned())
-                        .unwrap_or_default(),
-                )
-            })
+            call.make_texts(|row| urls::decode(texts.get(row)?))
         }),
     ];
     functions.into_iter().map(Function::make).collect()
@@ -132,35 +123,4 @@ fn str_to_map(call: &Call<'_>) -> Result<ArrayRef> {
         made.append(true)?;
     }
     Ok(arrow_cast(&(Arc::new(made.finish()) as ArrayRef), call.returns)?)
-}
-
-fn part_of(text: &str, part: &str, key: Option<&str>) -> Option<String> {
-    let url = Url::parse(text).ok()?;
-    // A path that is not written is empty in Java.
-    let has_path = text.split_once("://").is_none_or(|(_, rest)| rest.contains('/'));
-    let path = if has_path { url.path() } else { "" };
-    let user = || {
-        let name = url.username();
-        url.password().map_or_else(|| name.to_owned(), |password| format!("{name}:{password}"))
-    };
-    let authority = || {
-        let rest = text.split_once("://")?.1;
-        Some(rest.split(['/', '?', '#']).next()?.to_owned())
-    };
-    Some(match (part, key) {
-        ("QUERY", Some(key)) => {
-            let pairs = url.query()?.split('&').filter_map(|pair| pair.split_once('='));
-            pairs.into_iter().find(|(found, _)| *found == key)?.1.to_owned()
-        }
-        (_, Some(_)) => return None,
-        ("HOST", _) => url.host_str()?.to_owned(),
-        ("PATH", _) => path.to_owned(),
-        ("QUERY", _) => url.query()?.to_owned(),
-        ("REF", _) => url.fragment()?.to_owned(),
-        ("PROTOCOL", _) => url.scheme().to_owned(),
-        ("AUTHORITY", _) => authority()?,
-        ("FILE", _) => url.query().map_or_else(|| path.to_owned(), |query| format!("{path}?{query}")),
-        ("USERINFO", _) => Some(user()).filter(|user| !user.is_empty())?,
-        _ => return None,
-    })
 }

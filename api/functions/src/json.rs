@@ -153,8 +153,9 @@ fn json_value(call: &Call<'_>) -> Result<ArrayRef> {
                 _ if is_lax => instead(&on_empty, "EMPTY"),
                 _ => instead(&on_error, "ERROR"),
             },
-            Some((Found::Empty, _)) => instead(&on_empty, "EMPTY"),
-            Some((Found::Error, _)) => instead(&on_error, "ERROR"),
+            Some((Found::Empty, true)) => instead(&on_empty, "EMPTY"),
+            // A strict path to a NULL leads to no scalar.
+            Some((Found::Empty | Found::Error, _)) => instead(&on_error, "ERROR"),
         }
     })
 }

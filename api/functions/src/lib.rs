@@ -26,6 +26,7 @@ mod temporal;
 mod text;
 mod type_names;
 pub mod types;
+mod urls;
 
 use std::sync::Arc;
 

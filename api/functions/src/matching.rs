@@ -8,7 +8,7 @@ use arrow::array::{ArrayRef, ListBuilder, StringBuilder};
 use arrow::datatypes::{DataType, Field, Int32Type};
 use datafusion::common::Result;
 use datafusion::logical_expr::ScalarUDF;
-use regex::{NoExpand, Regex};
+use regex::{Match, Regex};
 
 use crate::define::{Call, Function, Takes, Types, convert, is, user_error};
 use crate::types::array_of;
@@ -29,7 +29,7 @@ fn with_regex<T>(pattern: &str, of: impl FnOnce(&Regex) -> T) -> Option<T> {
             if compiled.len() >= MOST_COMPILED {
                 compiled.clear();
             }
-            compiled.insert(pattern.to_owned(), Regex::new(pattern).ok());
+            compiled.insert(pattern.to_owned(), Regex::new(&of_java(pattern)).ok());
         }
         compiled.get(pattern)?.as_ref().map(of)
     })
@@ -60,14 +60,21 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
             let (texts, patterns, news) = (call.texts(0)?, call.texts(1)?, call.texts(2)?);
             call.make_texts(|row| {
                 let (text, new) = (texts.get(row)?, news.get(row)?);
-                with_regex(patterns.get(row)?, |regex| regex.replace_all(text, NoExpand(new)).into_owned())
+                with_regex(patterns.get(row)?, |regex| {
+                    let (mut made, mut end) = (String::with_capacity(text.len()), 0);
+                    for found in matches(regex, text) {
+                        made.extend([&text[end..found.start()], new]);
+                        end = found.end();
+                    }
+                    made + &text[end..]
+                })
             })
         }),
         Function::new("flink_regexp_count", BOTH, is::int, |call| {
             let (texts, patterns) = (call.texts(0)?, call.texts(1)?);
             call.make::<Int32Type>(|row| {
                 let text = texts.get(row)?;
-                with_regex(patterns.get(row)?, |regex| regex.find_iter(text).count() as i32)
+                with_regex(patterns.get(row)?, |regex| matches(regex, text).count() as i32)
             })
         }),
         Function::new("regexp_substr", BOTH, is::text, |call| {
@@ -120,8 +127,11 @@ fn extract_all(call: &Call<'_>) -> Result<ArrayRef> {
             let group = groups.as_ref().map_or(Some(1), |groups| groups.get(row))?;
             let (text, group) = (texts.get(row)?, usize::try_from(group).ok()?);
             let all = |regex: &Regex| {
-                let one = |found: regex::Captures<'_>| found.get(group).map(|found| found.as_str().to_owned());
-                (group < regex.captures_len()).then(|| regex.captures_iter(text).map(one).collect::<Vec<_>>())
+                let one = |at: Match<'_>| {
+                    let found = regex.captures_at(text, at.start())?;
+                    found.get(group).map(|found| found.as_str().to_owned())
+                };
+                (group < regex.captures_len()).then(|| matches(regex, text).map(one).collect::<Vec<_>>())
             };
             with_regex(patterns.get(row)?, all)?
         })();
@@ -130,6 +140,79 @@ fn extract_all(call: &Call<'_>) -> Result<ArrayRef> {
         made.append(is_there);
     }
     convert(&(Arc::new(made.finish()) as ArrayRef), call.returns)
+}
+
+/// All matches as Java's `Matcher.find` gives them: an empty one may be directly behind another one, and at the end.
+fn matches<'r, 't>(regex: &'r Regex, text: &'t str) -> impl Iterator<Item = Match<'t>> + use<'r, 't> {
+    let mut from = Some(0);
+    std::iter::from_fn(move || {
+        let found = regex.find_at(text, from?)?;
+        from = match found.is_empty() {
+            true => text[found.end()..].chars().next().map(|next| found.end() + next.len_utf8()),
+            false => Some(found.end()),
+        };
+        Some(found)
+    })
+}
+
+/// Java's pattern as one of this library: in Java `\w` and its kin mean ASCII only, unless the pattern begins with `(?U)`.
+fn of_java(pattern: &str) -> String {
+    let flags = pattern.strip_prefix("(?").and_then(|rest| rest.split_once(')')).map_or("", |(flags, _)| flags);
+    if flags.contains('U') && flags.bytes().all(|flag| flag.is_ascii_alphabetic()) {
+        // Here that flag is another one.
+        let others = flags.replace('U', "u");
+        return pattern.replacen(flags, &others, 1);
+    }
+    let mut made = String::with_capacity(pattern.len());
+    let mut rest = pattern;
+    while let Some((before, behind)) = rest.split_once('\\') {
+        made.push_str(before);
+        let (length, class) = ascii_class(behind);
+        match class {
+            Some(class) => made.push_str(class),
+            None => made.extend(["\\", &behind[..length]]),
+        }
+        rest = &behind[length..];
+    }
+    made + rest
+}
+
+/// How much of a text belongs to the escape that it continues, and the class of ASCII characters that it is, if it is one.
+fn ascii_class(behind: &str) -> (usize, Option<&'static str>) {
+    let one = behind.chars().next().map_or(0, char::len_utf8);
+    let class = match &behind[..one] {
+        "d" => "[0-9]",
+        "D" => "[^0-9]",
+        "w" => "[0-9A-Za-z_]",
+        "W" => "[^0-9A-Za-z_]",
+        "s" => "[\\t\\n\\x0B\\f\\r\\x20]",
+        "S" => "[^\\t\\n\\x0B\\f\\r\\x20]",
+        "p" | "P" => return posix_class(behind).map_or((one, None), |(length, class)| (length, Some(class))),
+        _ => return (one, None),
+    };
+    (one, Some(class))
+}
+
+/// `\p{Lower}`, and what is not one of these with `\P`.
+fn posix_class(behind: &str) -> Option<(usize, &'static str)> {
+    const CLASSES: [(&str, &str, &str); 13] = [
+        ("Lower", "[[:lower:]]", "[[:^lower:]]"),
+        ("Upper", "[[:upper:]]", "[[:^upper:]]"),
+        ("ASCII", "[[:ascii:]]", "[[:^ascii:]]"),
+        ("Alpha", "[[:alpha:]]", "[[:^alpha:]]"),
+        ("Digit", "[[:digit:]]", "[[:^digit:]]"),
+        ("Alnum", "[[:alnum:]]", "[[:^alnum:]]"),
+        ("Punct", "[[:punct:]]", "[[:^punct:]]"),
+        ("Graph", "[[:graph:]]", "[[:^graph:]]"),
+        ("Print", "[[:print:]]", "[[:^print:]]"),
+        ("Blank", "[[:blank:]]", "[[:^blank:]]"),
+        ("Cntrl", "[[:cntrl:]]", "[[:^cntrl:]]"),
+        ("XDigit", "[[:xdigit:]]", "[[:^xdigit:]]"),
+        ("Space", "[[:space:]]", "[[:^space:]]"),
+    ];
+    let name = behind[1..].strip_prefix('{')?.split_once('}')?.0;
+    let (_, class, other) = CLASSES.iter().find(|(known, ..)| *known == name)?;
+    Some((name.len() + 3, if behind.starts_with('p') { class } else { other }))
 }
 
 /// SQL's regular expression as an ordinary one: `%` and `_` are any text and any character, `.`, `^` and `$` are themselves.

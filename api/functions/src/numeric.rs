@@ -207,7 +207,7 @@ fn rounded(of: &Types<'_>) -> Option<DataType> {
         return is::first(of);
     }
     if digits < 0 {
-        return Some(DataType::Decimal128(precision.min(37) - scale as u8 + 1, 0));
+        return Some(DataType::Decimal128((precision - scale as u8 + 1).min(38), 0));
     }
     Some(DataType::Decimal128((precision - scale as u8 + 1 + digits as u8).min(38), digits as i8))
 }

@@ -88,6 +88,15 @@ impl Pattern {
                     out.push_str(if at.year() > 0 { "AD" } else { "BC" });
                     continue;
                 }
+                'Q' if count >= 3 => {
+                    let quarter = at.month0() / 3;
+                    let _ = match count {
+                        3 => write!(out, "Q{}", quarter + 1),
+                        4 => write!(out, "{} quarter", ["1st", "2nd", "3rd", "4th"][quarter as usize]),
+                        _ => write!(out, "{}", quarter + 1),
+                    };
+                    continue;
+                }
                 'S' => {
                     let nanos = format!("{:09}", at.nanosecond());
                     out.push_str(&nanos[..count.min(9)]);
@@ -194,7 +203,8 @@ impl Pattern {
     }
 }
 
-/// A timestamp without a pattern: the usual one, with or without a fraction, or only a date.
+/// A timestamp without a pattern: the usual one, with or without a fraction, or only a date. Behind the year one digit is
+/// enough where two are usual.
 pub(crate) fn read_usual(text: &str) -> Option<NaiveDateTime> {
     let (text, fraction) = text.split_once('.').unwrap_or((text, ""));
     let nanos: u32 = match fraction {
@@ -204,6 +214,9 @@ pub(crate) fn read_usual(text: &str) -> Option<NaiveDateTime> {
         }
         _ => return None,
     };
-    let pattern = if text.len() <= 10 { "yyyy-MM-dd" } else { USUAL };
+    if text.split(['-', ' ', ':']).skip(1).any(|part| part.len() > 2) {
+        return None;
+    }
+    let pattern = if text.contains(' ') { "yyyy-M-d H:m:s" } else { "yyyy-M-d" };
     Pattern::new(pattern)?.read(text)?.with_nanosecond(nanos)
 }

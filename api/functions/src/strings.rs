@@ -5,7 +5,8 @@ use std::sync::Arc;
 use arrow::compute::cast as arrow_cast;
 use arrow::datatypes::{DataType, Int32Type};
 use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 use datafusion::common::Result;
 use datafusion::logical_expr::ScalarUDF;
 
@@ -14,6 +15,14 @@ use crate::define::{Call, Function, Takes, Texts, Types, is};
 use crate::types::coerce::common_type;
 
 use Takes::{Any, Bytes, Data, Int, Text};
+
+/// Reads what Java's decoder reads: the padding may be missing.
+const READER: GeneralPurpose = GeneralPurpose::new(
+    &base64::alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
 
 type Evaluated = Result<arrow::array::ArrayRef>;
 
@@ -46,11 +55,8 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
         Function::new("flink_char_length", &[Text], is::int, char_length)
             .strict()
             .alias(&["flink_character_length", "flink_length"]),
-        Function::new("flink_locate", &[Text, Text, Int], is::int, |call| locate(call, 0, 1))
-            .least(2)
-            .strict()
-            .alias(&["flink_position"]),
-        Function::new("flink_instr", &[Text, Text, Int, Int], is::int, |call| locate(call, 1, 0)).least(2).strict(),
+        Function::new("flink_locate", &[Text, Text, Int], is::int, locate).least(2).strict().alias(&["flink_position"]),
+        Function::new("flink_instr", &[Text, Text, Int, Int], is::int, instr).least(2).strict(),
         Function::new("flink_replace", &[Text, Text, Text], is::text, |call| {
             let (texts, from, to) = (call.texts(0)?, call.texts(1)?, call.texts(2)?);
             call.make_texts(|row| Some(texts.get(row)?.replace(from.get(row)?, to.get(row)?)))
@@ -96,7 +102,7 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
         .strict(),
         Function::new("from_base64", &[Data], is::text, |call| {
             let values = call.bytes(0)?;
-            call.make_texts(|row| Some(String::from_utf8_lossy(&STANDARD.decode(values.get(row)?).ok()?).into_owned()))
+            call.make_texts(|row| Some(String::from_utf8_lossy(&READER.decode(values.get(row)?).ok()?).into_owned()))
         }),
         Function::new("startswith", &[Data, Data], is::boolean, |call| {
             let (values, parts) = (call.bytes(0)?, call.bytes(1)?);
@@ -110,7 +116,7 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
         .strict(),
         Function::new("flink_translate", &[Text, Text, Text], is::text, |call| {
             let (texts, from, to) = (call.texts(0)?, call.texts(1)?, call.texts(2)?);
-            call.make_texts(|row| translate(texts.get(row)?, from.get(row)?, to.get(row).unwrap_or("")))
+            call.make_texts(|row| translate(texts.get(row)?, from.get(row).unwrap_or(""), to.get(row).unwrap_or("")))
         }),
         Function::new(
             "elt",
@@ -258,36 +264,62 @@ fn char_length(call: &Call<'_>) -> Evaluated {
     call.make::<Int32Type>(|row| texts.get(row).map(|text| length(text) as i32))
 }
 
-/// Where a part is found, from 1; 0 if it is not there.
-fn locate(call: &Call<'_>, part: usize, whole: usize) -> Evaluated {
-    let (parts, texts) = (call.texts(part)?, call.texts(whole)?);
+/// Where a part is found in a text from the place `start` on, both from 1; 0 if it is not there. An empty part is at the
+/// very beginning, wherever the search starts, as in Flink.
+fn place_of(part: &str, text: &str, start: usize) -> usize {
+    if part.is_empty() {
+        return 1;
+    }
+    let from = byte_of(text, start.saturating_sub(1));
+    text[from..].find(part).map_or(0, |at| length(&text[..from + at]) + 1)
+}
+
+/// The place of the occurrence of that number; they may overlap.
+fn place_of_nth(part: &str, text: &str, start: usize, number: i64) -> usize {
+    if part.is_empty() {
+        return 1;
+    }
+    let mut from = start;
+    for _ in 1..number {
+        match place_of(part, text, from) {
+            0 => return 0,
+            found => from = found + 1,
+        }
+    }
+    place_of(part, text, from)
+}
+
+fn locate(call: &Call<'_>) -> Evaluated {
+    let (parts, texts) = (call.texts(0)?, call.texts(1)?);
+    let starts = if call.has(2) { Some(call.ints(2)?) } else { None };
+    call.make::<Int32Type>(|row| {
+        let start = starts.as_ref().map_or(Some(1), |starts| starts.get(row))?;
+        Some(place_of(parts.get(row)?, texts.get(row)?, start.max(1) as usize) as i32)
+    })
+}
+
+/// From the end if the start is negative; from nowhere if it is 0.
+fn instr(call: &Call<'_>) -> Evaluated {
+    let (texts, parts) = (call.texts(0)?, call.texts(1)?);
     let starts = if call.has(2) { Some(call.ints(2)?) } else { None };
     let times = if call.has(3) { Some(call.ints(3)?) } else { None };
+    let reversed = |text: &str| text.chars().rev().collect::<String>();
     call.make::<Int32Type>(|row| {
         let (part, text) = (parts.get(row)?, texts.get(row)?);
         let start = starts.as_ref().map_or(Some(1), |starts| starts.get(row))?;
         let times = times.as_ref().map_or(Some(1), |times| times.get(row))?;
-        if start < 0 || times < 1 {
+        if start == 0 || times < 1 {
             return Some(0);
         }
-        let start = (start.max(1) - 1) as usize;
-        let mut from = byte_of(text, start);
-        if start > length(text) {
-            return Some(0);
+        let distance = start.unsigned_abs() as usize;
+        if start > 0 {
+            return Some(place_of_nth(part, text, distance, times) as i32);
         }
-        for time in 1..=times {
-            match text[from..].find(part) {
-                Some(at) if time == times => return Some(length(&text[..from + at]) as i32 + 1),
-                Some(at) => from = byte_after(text, from + at),
-                None => return Some(0),
-            }
-        }
-        Some(0)
+        Some(match place_of_nth(&reversed(part), &reversed(text), distance, times) {
+            0 => 0,
+            found => (length(text) + 2 - found - length(part)) as i32,
+        })
     })
-}
-
-fn byte_after(text: &str, at: usize) -> usize {
-    at + text[at..].chars().next().map_or(0, char::len_utf8)
 }
 
 fn pad(call: &Call<'_>, is_left: bool) -> Evaluated {
@@ -295,12 +327,13 @@ fn pad(call: &Call<'_>, is_left: bool) -> Evaluated {
     call.make_texts(|row| {
         let (text, pad) = (texts.get(row)?, pads.get(row)?);
         let wanted = usize::try_from(lengths.get(row)?).ok()?;
+        // Even if there is nothing to fill.
+        if pad.is_empty() {
+            return None;
+        }
         let found = length(text);
         if found >= wanted {
             return Some(text[..byte_of(text, wanted)].to_owned());
-        }
-        if pad.is_empty() {
-            return None;
         }
         let fill: String = pad.chars().cycle().take(wanted - found).collect();
         Some(if is_left { fill + text } else { text.to_owned() + &fill })
@@ -372,9 +405,8 @@ fn split(call: &Call<'_>) -> Evaluated {
         };
         if separator.is_empty() {
             text.chars().for_each(|c| made.values().append_value(c.to_string()));
-        } else if text.is_empty() {
-            made.values().append_value("");
-        } else {
+        } else if !text.is_empty() {
+            // An empty text has no parts.
             text.split(separator).for_each(|part| made.values().append_value(part));
         }
         made.append(true);

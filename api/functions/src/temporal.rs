@@ -14,7 +14,9 @@ use crate::define::{Call, Function, Takes, Texts, Types, Zone, is, user_error, z
 use crate::moment::{Moments, from_nanos};
 use crate::patterns::{Pattern, USUAL, read_usual};
 use crate::text;
-use crate::types::coerce::{Arithmetic, arithmetic_type, common_type, is_approximate, is_interval, is_numeric};
+use crate::types::coerce::{
+    Arithmetic, arithmetic_type, common_type, is_approximate, is_interval, is_numeric, is_temporal,
+};
 use crate::types::time_unit;
 
 use Takes::{Any, Number, Temporal, Text};
@@ -101,10 +103,10 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
             })
         })
         .least(1),
-        Function::new("flink_date_format", &[Any, Text], is::text, date_format),
+        Function::new("flink_date_format", &[Any, Text], formatted, date_format),
         Function::new("timestampadd", &[Text, Number, Temporal], added_type, timestamp_add),
         Function::new("timestampdiff", &[Text, Temporal, Temporal], is::int, timestamp_diff),
-        Function::new("flink_extract", &[Text, Temporal], is::long, |call| {
+        Function::new("flink_extract", &[Text, Temporal], extracted, |call| {
             let units = call.texts(0)?;
             let unit = units.get(0).map(str::to_uppercase);
             extract(call, 1, |_| unit.as_deref())
@@ -140,6 +142,21 @@ pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
         .volatile(),
     ];
     functions.into_iter().map(Function::make).collect()
+}
+
+/// Of a date or time, or of a text that is one.
+fn formatted(of: &Types<'_>) -> Option<DataType> {
+    (Text.accepts(&of.types[0]) || is_temporal(&of.types[0])).then_some(DataType::Utf8)
+}
+
+/// A TIME has no part of a date.
+fn extracted(of: &Types<'_>) -> Option<DataType> {
+    let of_time = ["HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND", "NANOSECOND", "EPOCH"];
+    let is_there = match (&of.types[1], of.constant(0)) {
+        (DataType::Time32(_), Some(unit)) => of_time.contains(&unit.to_uppercase().as_str()),
+        _ => true,
+    };
+    is_there.then_some(DataType::Int64)
 }
 
 fn watermark_type(of: &Types<'_>) -> Option<DataType> {

@@ -1,6 +1,7 @@
 //! Values as Flink prints them, and what Flink reads from texts.
 
-use std::fmt::Write;
+use std::fmt::{LowerExp, Write};
+use std::str::FromStr;
 
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, Timelike};
 
@@ -43,13 +44,26 @@ pub(crate) fn double(value: f64) -> String {
     match value {
         _ if value.is_nan() => "NaN".to_owned(),
         _ if value.is_infinite() => if value > 0.0 { "Infinity" } else { "-Infinity" }.to_owned(),
-        _ => java_number(&format!("{value:e}")),
+        _ => java_number(&shortest(value, value.is_subnormal())),
     }
+}
+
+/// The fewest digits that say the number, as `1.5e-7`. Of the least numbers one digit says several: Java then shows two, the
+/// nearest to the number.
+fn shortest<T: LowerExp + FromStr + PartialEq + Copy>(value: T, is_subnormal: bool) -> String {
+    let shown = format!("{value:e}");
+    if is_subnormal && !shown.contains('.') {
+        let nearer = format!("{value:.1e}");
+        if nearer.parse().is_ok_and(|read: T| read == value) {
+            return nearer;
+        }
+    }
+    shown
 }
 
 /// A FLOAT.
 pub(crate) fn float(value: f32) -> String {
-    if value.is_finite() { java_number(&format!("{value:e}")) } else { double(f64::from(value)) }
+    if value.is_finite() { java_number(&shortest(value, value.is_subnormal())) } else { double(f64::from(value)) }
 }
 
 /// A day as a date.
@@ -212,9 +226,12 @@ pub(crate) fn read_time(text: &str) -> Option<NaiveTime> {
     NaiveTime::from_hms_nano_opt(hour, minute, second, nanos)
 }
 
-/// A date, and a time if there is one.
+/// A date, and a time if there is one. Unlike a DATE, it needs a month and a day.
 pub(crate) fn read_timestamp(text: &str) -> Option<NaiveDateTime> {
     let text = text.trim();
+    if text.split([' ', 'T']).next()?.split('-').count() < 3 {
+        return None;
+    }
     match text.split_once([' ', 'T']) {
         Some((date, time)) => Some(read_date(date)?.and_time(read_time(time)?)),
         None => Some(read_date(text)?.and_time(NaiveTime::MIN)),

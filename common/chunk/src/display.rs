@@ -316,17 +316,10 @@ fn write_duration(nanos: i128, out: &mut String) {
 
 /// As `Period.toString`.
 fn write_period(months: i32, out: &mut String) {
-    out.push('P');
-    let (years, rest) = (months / 12, months % 12);
-    if years != 0 {
-        let _ = write!(out, "{years}Y");
-    }
-    if rest != 0 {
-        let _ = write!(out, "{rest}M");
-    }
-    if months == 0 {
-        out.push_str("0D");
-    }
+    let _ = match months {
+        0 => write!(out, "P0D"),
+        months => write!(out, "P{months}M"),
+    };
 }
 
 #[cfg(test)]

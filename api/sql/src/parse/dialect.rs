@@ -77,6 +77,7 @@ impl Dialect for FlinkDialect {
             (name @ ("CAST" | "TRY_CAST"), Token::LParen) => Some(query::cast(parser, name == "TRY_CAST")),
             ("TABLE", Token::Word(_)) => Some(query::table_argument(parser)),
             ("MAP", Token::LBracket) => Some(query::map(parser)),
+            ("TRIM", Token::LParen) if query::is_bare_trim(parser) => Some(query::bare_trim(parser)),
             (name, Token::LParen) => json::call(parser, name),
             _ => None,
         }

@@ -112,6 +112,22 @@ pub(super) fn cast(parser: &mut Parser<'_>, is_try: bool) -> Result<Expr, Parser
     Ok(Expr::Cast { kind, expr, data_type, array: false, format: None })
 }
 
+/// Whether the next tokens are `TRIM(LEADING FROM`, or with another side: nothing says there what is trimmed.
+pub(super) fn is_bare_trim(parser: &Parser<'_>) -> bool {
+    ["LEADING", "TRAILING", "BOTH"].iter().any(|side| is_word(parser, 2, side)) && is_word(parser, 3, "FROM")
+}
+
+/// `TRIM(LEADING FROM x)`: spaces are trimmed.
+pub(super) fn bare_trim(parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
+    parser.advance_token();
+    parser.expect_token(&Token::LParen)?;
+    let trim_where = Some(parser.parse_trim_where()?);
+    parser.expect_keyword_is(Keyword::FROM)?;
+    let expr = Box::new(parser.parse_expr()?);
+    parser.expect_token(&Token::RParen)?;
+    Ok(Expr::Trim { expr, trim_where, trim_what: None, trim_characters: None })
+}
+
 /// `TABLE t [PARTITION BY …]`: an argument of a table function. The partition stands in the call's parameters.
 pub(super) fn table_argument(parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
     parser.advance_token();

@@ -96,6 +96,13 @@ impl Rewriter<'_> {
                 }
                 Ok(None)
             }
+            "current_database" => {
+                let all = taken(call);
+                if !all.is_empty() {
+                    return wrong("CURRENT_DATABASE()");
+                }
+                Ok(Some(text_of(self.scope.catalog.current().1)))
+            }
             "timestampadd" | "timestampdiff" => {
                 let mut all = arguments(call);
                 let [Expr::Identifier(unit), _, _] = &mut all[..] else {
@@ -116,6 +123,11 @@ impl Rewriter<'_> {
                     return wrong("JSON_VALUE(document, path)");
                 };
                 let of = text_value(of).unwrap_or_default();
+                let is_returned = matches!(of.as_str(), "STRING" | "BOOLEAN" | "INT" | "DOUBLE");
+                if !is_returned && !of.starts_with("VARCHAR") {
+                    let reason = format!("JSON_VALUE returns STRING, BOOLEAN, INT or DOUBLE: CAST its result to {of}");
+                    return Err(mistake_at(reason, at));
+                }
                 let (mut defaults, mut fails) = (Vec::new(), [false; 2]);
                 for (at, (on, default)) in [(on_empty, empty), (on_error, error)].into_iter().enumerate() {
                     let on = text_value(on).unwrap_or_default();

@@ -153,6 +153,8 @@ pub(super) fn interval(interval: &Interval) -> Result<ScalarValue> {
 pub(super) fn negated(value: &ScalarValue) -> Option<ScalarValue> {
     Some(match value {
         ScalarValue::Int32(Some(value)) => ScalarValue::Int32(Some(value.checked_neg()?)),
+        // The one number that is an INT with its sign only.
+        ScalarValue::Int64(Some(value)) if *value == -i64::from(i32::MIN) => ScalarValue::Int32(Some(i32::MIN)),
         ScalarValue::Int64(Some(value)) => ScalarValue::Int64(Some(value.checked_neg()?)),
         ScalarValue::Float64(Some(value)) => ScalarValue::Float64(Some(-value)),
         ScalarValue::Decimal128(Some(value), 19, 0) if -value == i128::from(i64::MIN) => {
