@@ -28,6 +28,7 @@
 //! - [`OutputWatch`]: how long a sink has committed nothing
 //! - [`copy_folder`], [`files_below`], [`change_file`], [`local_path`]: savepoints as folders
 //! - [`Random`]: numbers from a seed that can be given again
+//! - [`has_late_rows`]: what is known of the scripts in `tests/sql`
 //! - [`Terminal`]: a command on a terminal, and someone who types
 //! - [`until`]: waiting, never without a limit
 
@@ -43,6 +44,7 @@ mod output;
 mod permit;
 mod process;
 mod random;
+mod scripts;
 mod setup;
 mod terminal;
 mod wait;
@@ -57,6 +59,7 @@ pub use numbers::{KEYS, Numbers, STRIDES, line};
 pub use output::{assert_same, visible_lines};
 pub use process::{Paused, Process, environment_of, is_running, signal};
 pub use random::Random;
+pub use scripts::has_late_rows;
 pub use setup::{Setup, free_port};
 pub use terminal::Terminal;
 pub use wait::until;

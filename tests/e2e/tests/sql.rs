@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use flott_e2e::{CommandOutput, binary, repository, run_command};
+use flott_e2e::{CommandOutput, binary, has_late_rows, repository, run_command};
 
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -90,13 +90,6 @@ fn mistake(script: &Path, parallelism: &str, is_compared: bool) -> Option<String
     })
 }
 
-/// Whether rows may come too late. Which ones do depends, with several subtasks, on which of them is ahead: as in Flink.
-fn has_late_rows(script: &Path) -> bool {
-    let text = fs::read_to_string(script).expect("a script");
-    let late = ["data/orders.json", "data/shipments.json", "data/late_for_one.json", "data/range_late.json"];
-    text.contains("WATERMARK") && late.iter().any(|file| text.contains(file))
-}
-
 fn assert_all_as_recorded(parallelism: &str, is_compared: impl Fn(&Path) -> bool + Sync) {
     let scripts = recorded();
     assert!(scripts.len() > 370, "only {} scripts", scripts.len());
@@ -126,7 +119,7 @@ fn scripts_give_what_flink_gives() {
 
 #[test]
 fn scripts_give_the_same_with_several_subtasks() {
-    assert_all_as_recorded("3", |script| !has_late_rows(script));
+    assert_all_as_recorded("3", |script| !has_late_rows(&fs::read_to_string(script).expect("a script")));
 }
 
 #[test]
