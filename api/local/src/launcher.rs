@@ -146,11 +146,7 @@ impl Launcher {
     ///
     /// # Errors
     /// It was not accepted, or there is no cluster.
-    pub fn submit(
-        &self,
-        program: Arc<Program>,
-        recipe: impl FnOnce() -> Result<Recipe>,
-    ) -> Result<(Client, JobId)> {
+    pub fn submit(&self, program: Arc<Program>, recipe: impl FnOnce() -> Result<Recipe>) -> Result<(Client, JobId)> {
         match &self.role {
             Role::Client(address) => client::submit_this_binary(address, &program.job_graph, &self.args, recipe()?),
             Role::Local => Err(Error::input("there is no cluster to submit the job to: name one with -m host:port")),

@@ -42,7 +42,12 @@ pub trait BlockFormat<T>: Send + Sync {
     /// Begins to read the pieces that belong to `range`, which is a part of the file's bytes: each piece belongs to one of
     /// the ranges that a file is cut into. Reading begins at the start of the range, or at a position that a reader of the same
     /// range gave.
-    fn open(&self, file: Arc<dyn FileBytes>, range: Range<u64>, from: Option<Position>) -> Result<Box<dyn BlockReader<T>>>;
+    fn open(
+        &self,
+        file: Arc<dyn FileBytes>,
+        range: Range<u64>,
+        from: Option<Position>,
+    ) -> Result<Box<dyn BlockReader<T>>>;
 }
 
 /// Reads pieces of one file.

@@ -79,8 +79,8 @@ impl From<ArrowError> for Failed {
 fn converted(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, Failed> {
     use DataType::{
         Binary, BinaryView, Date32, Decimal128, Dictionary, FixedSizeBinary, FixedSizeList, Float16, Float32, Float64,
-        Int8, Int16, Int32, Int64, LargeBinary, LargeList, LargeUtf8, List, Map, Null, Struct, Time32, Time64, Timestamp,
-        UInt8, UInt16, UInt32, Utf8, Utf8View,
+        Int8, Int16, Int32, Int64, LargeBinary, LargeList, LargeUtf8, List, Map, Null, Struct, Time32, Time64,
+        Timestamp, UInt8, UInt16, UInt32, Utf8, Utf8View,
     };
     let from = array.data_type();
     match (from, to) {
@@ -206,7 +206,8 @@ fn timestamps(array: &ArrayRef, to: &DataType) -> Result<ArrayRef, Failed> {
 #[cfg(test)]
 mod tests {
     use arrow::array::{
-        BinaryArray, Int16Array, Int32Array, Int64Array, StringArray, TimestampMillisecondArray, TimestampNanosecondArray,
+        BinaryArray, Int16Array, Int32Array, Int64Array, StringArray, TimestampMillisecondArray,
+        TimestampNanosecondArray,
     };
     use arrow::datatypes::{Int16Type, Schema};
 
@@ -228,7 +229,10 @@ mod tests {
         assert_eq!(*found.column(2).as_primitive::<Int64Type>(), Int64Array::from(vec![Some(1), None]));
         assert_eq!((found.column(1).null_count(), found.column(0).null_count()), (2, 0));
         let refused = |fields| conform_batch(&batch, &schema(fields)).unwrap_err();
-        assert_eq!(refused(vec![field("a", DataType::Int32)]), "the column 'a' has the type Utf8, which cannot be read as Int32");
+        assert_eq!(
+            refused(vec![field("a", DataType::Int32)]),
+            "the column 'a' has the type Utf8, which cannot be read as Int32"
+        );
         assert!(refused(vec![Field::new("c", DataType::Int32, false)]).contains("no column 'c'"));
         assert!(refused(vec![Field::new("b", DataType::Int32, false)]).contains("'b' is null"));
     }

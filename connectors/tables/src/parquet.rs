@@ -70,7 +70,10 @@ impl ParquetOptions {
             unit: options.choice("parquet.timestamp.time.unit", &units)?,
         };
         for (key, reason) in [
-            ("parquet.write.int64.timestamp", "true: timestamps are written as INT64, which Flink reads as well as INT96"),
+            (
+                "parquet.write.int64.timestamp",
+                "true: timestamps are written as INT64, which Flink reads as well as INT96",
+            ),
             ("parquet.utc-timezone", "true: timestamps have the same digits in files as in tables, on every machine"),
         ] {
             if !options.flag(key, true)? {

@@ -54,7 +54,10 @@ pub(crate) fn all_types() -> RecordBatch {
         ("i8", Arc::new(Int8Array::from(vec![Some(-1), None]))),
         ("d", Arc::new(Float64Array::from(vec![Some(f64::NAN), None]))),
         ("dc", Arc::new(Decimal128Array::from(vec![Some(-125), None]).with_precision_and_scale(5, 2).unwrap())),
-        ("dd", Arc::new(Decimal128Array::from(vec![Some(10_i128.pow(37)), None]).with_precision_and_scale(38, 0).unwrap())),
+        (
+            "dd",
+            Arc::new(Decimal128Array::from(vec![Some(10_i128.pow(37)), None]).with_precision_and_scale(38, 0).unwrap()),
+        ),
         ("s", Arc::new(StringArray::from(vec![Some("ä"), None]))),
         ("dt", Arc::new(Date32Array::from(vec![Some(-1), None]))),
         ("tm", Arc::new(Time32MillisecondArray::from(vec![Some(1001), None]))),
@@ -67,4 +70,3 @@ pub(crate) fn all_types() -> RecordBatch {
     ];
     RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, column)| (name, column, true))).unwrap()
 }
-

@@ -110,10 +110,13 @@ fn run(script: &str) -> String {
 fn duckdb_and_pyarrow_read_parquet_and_we_read_theirs() {
     let place = tempfile::tempdir().expect("a folder");
     let path = |name: &str| place.path().join(name).to_string_lossy().into_owned();
-    let columns = "id INT NOT NULL, name STRING, price DECIMAL(10, 2), seen TIMESTAMP(3), instant TIMESTAMP_LTZ(3), d DATE,
+    let columns =
+        "id INT NOT NULL, name STRING, price DECIMAL(10, 2), seen TIMESTAMP(3), instant TIMESTAMP_LTZ(3), d DATE,
         list ARRAY<INT>, counts MAP<STRING, BIGINT>, inner_row ROW<x INT, y STRING>, dt STRING";
     let table = |name: &str, path: &str| {
-        format!("CREATE TABLE {name} ({columns}) PARTITIONED BY (dt) WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'parquet');\n")
+        format!(
+            "CREATE TABLE {name} ({columns}) PARTITIONED BY (dt) WITH ('connector' = 'filesystem', 'path' = '{path}', 'format' = 'parquet');\n"
+        )
     };
     run(&format!(
         "{} INSERT INTO ours VALUES

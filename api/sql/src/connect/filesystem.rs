@@ -179,9 +179,7 @@ fn encoder(options: &Options, format: &str, schema: &Arc<Schema>) -> Result<NewE
             let (table, avro) = (options.table().to_owned(), AvroOptions::read(options)?);
             // Once now, so that whoever makes encoders later need not expect a mistake.
             AvroEncoder::new(&table, &schema, avro)?;
-            Box::new(move || {
-                Box::new(AvroEncoder::new(&table, &schema, avro).expect("it was made once before"))
-            })
+            Box::new(move || Box::new(AvroEncoder::new(&table, &schema, avro).expect("it was made once before")))
         }
         "parquet" => {
             let parquet = ParquetOptions::read(options)?;

@@ -162,7 +162,10 @@ mod tests {
             ("lookup.full-cache.periodic-reload.schedule-mode", "FIXED_RATE", "FIXED_DELAY"),
         ];
         for (option, value, instead) in cases {
-            let error = filesystem::lookup(&spec("/nowhere", &[(option, value)]), &Functions::new([]), runtime.handle()).err().unwrap();
+            let error =
+                filesystem::lookup(&spec("/nowhere", &[(option, value)]), &Functions::new([]), runtime.handle())
+                    .err()
+                    .unwrap();
             let error = error.to_string();
             assert!(error.contains(option) && error.contains(value) && error.contains(instead), "{error}");
         }

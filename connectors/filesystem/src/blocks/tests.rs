@@ -65,7 +65,8 @@ fn every_block_is_read_once_whatever_happens() {
     let numbers: Vec<u8> = (0..23).collect();
     fs::write(folder.path().join("a"), &numbers).unwrap();
     fs::write(folder.path().join("b"), [50, 51, 52]).unwrap();
-    let mut expected: Vec<Vec<u8>> = numbers.chunks(BLOCK as usize).flat_map(|block| block.chunks(2)).map(<[u8]>::to_vec).collect();
+    let mut expected: Vec<Vec<u8>> =
+        numbers.chunks(BLOCK as usize).flat_map(|block| block.chunks(2)).map(<[u8]>::to_vec).collect();
     expected.extend([vec![50, 51], vec![52]]);
     let runtime = runtime();
     for split_bytes in [1, 4, 7, 100] {

@@ -85,7 +85,14 @@ mod tests {
     use crate::FileSink;
 
     fn context(io: &tokio::runtime::Handle, job: u8) -> SinkContext {
-        SinkContext { io: io.clone(), job: JobId([job; 16]), generation: 1, subtask: 0, parallelism: 1, outlet: Default::default() }
+        SinkContext {
+            io: io.clone(),
+            job: JobId([job; 16]),
+            generation: 1,
+            subtask: 0,
+            parallelism: 1,
+            outlet: Default::default(),
+        }
     }
 
     #[test]

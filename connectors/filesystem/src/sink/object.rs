@@ -76,7 +76,8 @@ impl Folder for ObjectFolder {
         let place = format!("{}/{folder}", self.store);
         let clear = async {
             let prefix = object_key(&folder)?;
-            let found: Vec<_> = self.objects.list(Some(&prefix)).try_collect().await.map_err(|error| object_error(&place, &error))?;
+            let found: Vec<_> =
+                self.objects.list(Some(&prefix)).try_collect().await.map_err(|error| object_error(&place, &error))?;
             for object in found {
                 let key = object.location.as_ref();
                 let relative = key.strip_prefix(&folder).unwrap_or(key).trim_start_matches('/');

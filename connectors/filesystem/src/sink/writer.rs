@@ -135,7 +135,8 @@ impl<T> FileWriter<T> {
             log.add(name, output.names());
         }
         let encoder = (self.new_encoder)();
-        let part = Part { output, encoder, buffer: Vec::new(), bytes_written: 0, opened_ms: now_ms, written_ms: now_ms };
+        let part =
+            Part { output, encoder, buffer: Vec::new(), bytes_written: 0, opened_ms: now_ms, written_ms: now_ms };
         self.open.insert(name.to_owned(), part);
         Ok(())
     }

@@ -118,8 +118,8 @@ impl Container {
             bytes = file.read_at(0..file.length().min(4 * read))?;
         };
         let json = metadata.get("avro.schema").ok_or_else(|| named("the header has no schema".to_owned()))?;
-        let schema: Value =
-            serde_json::from_slice(json).map_err(|error| named(format!("the schema in the header is no JSON: {error}")))?;
+        let schema: Value = serde_json::from_slice(json)
+            .map_err(|error| named(format!("the schema in the header is no JSON: {error}")))?;
         let codec = metadata.get("avro.codec").map_or_else(|| "null".into(), |codec| String::from_utf8_lossy(codec));
         if !["null", "deflate", "snappy", "zstandard"].contains(&codec.as_ref()) {
             return Err(named(format!(

@@ -122,7 +122,10 @@ fn files_of_flink_are_read() {
     let read = Chunk::inserts(read(&file, &schema).unwrap());
     let mut text = String::new();
     write_row(&read, 0, &mut text);
-    assert_eq!((text.as_str(), read.len()), ("+I[2024-01-02T03:04:05.678, 1, 1.25, null, 10:00:01, +I[1, r], [1, 2], ä]", 1));
+    assert_eq!(
+        (text.as_str(), read.len()),
+        ("+I[2024-01-02T03:04:05.678, 1, 1.25, null, 10:00:01, +I[1, r], [1, 2], ä]", 1)
+    );
 }
 
 #[test]

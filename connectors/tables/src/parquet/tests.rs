@@ -17,7 +17,8 @@ fn options(more: &[(&str, &str)]) -> Result<ParquetOptions> {
 
 /// A file with a row group for each batch.
 fn file(batches: &[RecordBatch], options: &ParquetOptions) -> Bytes {
-    let mut encoder = ParquetEncoder::new(&batches[0].schema(), ParquetOptions { row_group_bytes: 1, ..options.clone() });
+    let mut encoder =
+        ParquetEncoder::new(&batches[0].schema(), ParquetOptions { row_group_bytes: 1, ..options.clone() });
     let mut out = Vec::new();
     for batch in batches {
         encoder.encode(&[Chunk::inserts(batch.clone())], false, &mut out).unwrap();
@@ -168,7 +169,8 @@ fn int96_is_read_in_the_tables_unit() {
         flott_chunk::display::write_value(read.column(0), 0, &mut text);
         assert!(text.starts_with("9999-01-02T03:04:05"), "{text}");
     }
-    let read = read(&file, &schema(&[("near", DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())))])).unwrap();
+    let read =
+        read(&file, &schema(&[("near", DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())))])).unwrap();
     let mut text = String::new();
     flott_chunk::display::write_value(read.column(0), 0, &mut text);
     assert_eq!(text, "2024-01-02T03:04:05.123456789Z");

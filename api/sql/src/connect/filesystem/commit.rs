@@ -18,10 +18,10 @@ use flott_core::time::{Timestamp, WATERMARK_MIN};
 use flott_core::{Batch, Error, Result};
 use flott_filesystem::{BegunPart, FileSink, Folders, PartLog};
 use flott_network::Barrier;
+use flott_operators::TaskContext;
 use flott_operators::operator::{OpenContext, Operator, OperatorSnapshot};
 use flott_operators::push::{Output, SideOutputs};
 use flott_operators::sink::SinkOperator;
-use flott_operators::TaskContext;
 use flott_sql_functions::PartitionTime;
 use flott_sql_runtime::spec::SinkSpec;
 use flott_tables::options::Options;
@@ -75,7 +75,8 @@ impl CommitPolicy {
     /// Reads `sink.partition-commit.*` and `partition.time-extractor.*`.
     pub(super) fn read(options: &Options, spec: &SinkSpec, layout: Option<Arc<Layout>>) -> Result<Self> {
         let mut has_policy = false;
-        for policy in options.get(POLICY).unwrap_or_default().split(',').map(str::trim).filter(|kind| !kind.is_empty()) {
+        for policy in options.get(POLICY).unwrap_or_default().split(',').map(str::trim).filter(|kind| !kind.is_empty())
+        {
             match policy {
                 "success-file" => has_policy = true,
                 other => return Err(options.wrong(POLICY, other, "success-file, the only kind that there is")),
@@ -258,8 +259,7 @@ impl Committer {
         let mut complete = Vec::new();
         for (folder, since_ms) in &self.pending {
             if self.has_ended
-                || !self.policy.is_overwrite
-                    && self.policy.is_complete(folder, *since_ms, self.watermark, now_ms)?
+                || !self.policy.is_overwrite && self.policy.is_complete(folder, *since_ms, self.watermark, now_ms)?
             {
                 complete.push(folder.clone());
             }

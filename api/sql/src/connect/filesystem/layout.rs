@@ -31,7 +31,11 @@ impl Layout {
     ///
     /// # Errors
     /// A table cannot be partitioned so.
-    pub(in crate::connect) fn new(options: &Options, schema: &Schema, partition_keys: &[String]) -> Result<Option<Self>> {
+    pub(in crate::connect) fn new(
+        options: &Options,
+        schema: &Schema,
+        partition_keys: &[String],
+    ) -> Result<Option<Self>> {
         let default_name = options.get(DEFAULT_NAME.0).unwrap_or(DEFAULT_NAME.1);
         if partition_keys.is_empty() {
             return Ok(None);
@@ -51,7 +55,10 @@ impl Layout {
             }
             let field = Arc::clone(&schema.fields()[at]);
             if !has_name(field.data_type()) {
-                return refuse(format!("'{name}', whose type {} has no form as the name of a folder", field.data_type()));
+                return refuse(format!(
+                    "'{name}', whose type {} has no form as the name of a folder",
+                    field.data_type()
+                ));
             }
             keys.push((at, field));
         }
@@ -414,7 +421,10 @@ mod tests {
         let layout = layout(&schema, &["t", "d", "n", "f"]).unwrap().unwrap();
         let of = |path: &str| layout.values(&FilePath::parse(path).unwrap());
         let found = of("/data/n=1/t=2024-01-02T10%3A00/d=1.50/n=-7/f=1.0E8/more/part").unwrap();
-        let time = ScalarValue::try_from_array(&(Arc::new(TimestampMillisecondArray::from(vec![1_704_189_600_000])) as ArrayRef), 0);
+        let time = ScalarValue::try_from_array(
+            &(Arc::new(TimestampMillisecondArray::from(vec![1_704_189_600_000])) as ArrayRef),
+            0,
+        );
         let number = ScalarValue::try_from_array(&(Arc::new(Int64Array::from(vec![-7])) as ArrayRef), 0);
         assert_eq!(found[0], time.unwrap());
         assert_eq!((&found[1], &found[2]), (&ScalarValue::Decimal128(Some(150), 5, 2), &number.unwrap()));
@@ -433,7 +443,9 @@ mod tests {
         assert!(layout(&schema(), &[]).unwrap().is_none());
         assert!(message(&schema(), &["x"]).contains("'x', which is none of its columns"));
         assert!(message(&schema(), &["v", "s", "b"]).contains("all of its columns"));
-        let of = |name: &str, of: DataType| Schema::new(vec![Field::new(name, of, true), Field::new("v", DataType::Int8, true)]);
+        let of = |name: &str, of: DataType| {
+            Schema::new(vec![Field::new(name, of, true), Field::new("v", DataType::Int8, true)])
+        };
         assert!(message(&of("_k", DataType::Int32), &["_k"]).contains("begin with '.' or '_'"));
         assert!(message(&of("k", DataType::Binary), &["k"]).contains("has no form"));
     }

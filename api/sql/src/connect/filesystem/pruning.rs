@@ -45,8 +45,10 @@ pub(super) fn row_groups(spec: &SourceSpec, functions: &Functions) -> Option<Row
     let schema = projected(spec).ok()?;
     let nullable = |field: &Arc<Field>| field.as_ref().clone().with_nullable(true);
     let schema = Arc::new(Schema::new(schema.fields().iter().map(nullable).collect::<Vec<_>>()));
-    let predicate = |condition: &Compiled| PruningPredicate::try_new(Arc::clone(condition.physical()), schema.clone()).ok();
-    let mut predicates: Vec<PruningPredicate> = conditions(spec, functions).ok()?.iter().filter_map(predicate).collect();
+    let predicate =
+        |condition: &Compiled| PruningPredicate::try_new(Arc::clone(condition.physical()), schema.clone()).ok();
+    let mut predicates: Vec<PruningPredicate> =
+        conditions(spec, functions).ok()?.iter().filter_map(predicate).collect();
     predicates.retain(|predicate| !predicate.always_true());
     if predicates.is_empty() {
         return None;

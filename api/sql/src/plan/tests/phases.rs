@@ -31,14 +31,17 @@ const COUNTS: &str = "SELECT auction, count(*) AS n, max(price) AS dearest FROM 
 
 #[test]
 fn rows_are_aggregated_before_they_are_sent() {
-    shown(COUNTS, expect![[r#"
+    shown(
+        COUNTS,
+        expect![[r#"
         0 TableSourceScan(table=[[bid]], fields=[auction, price, ts]) [I] x2
         1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] x2 <- 0 forward
         2 Calc(select=[auction, price]) [I] x2 <- 1 forward
         3 LocalGroupAggregate(groupBy=[auction], select=[auction, COUNT(*), MAX(price)]) [I] x2 <- 2 forward
         4 GlobalGroupAggregate(groupBy=[auction], select=[auction, COUNT(*) AS n, MAX(price) AS dearest]) [I,UB,UA] x2 <- 3 hash[auction]
         5 Sink(table=[out], fields=[auction, n, dearest]) [NONE] x2 <- 4 forward
-    "#]]);
+    "#]],
+    );
     shown(
         "SELECT auction, count(*) AS n, window_end FROM bid_hop GROUP BY auction, window_start, window_end",
         expect![[r#"
@@ -50,14 +53,17 @@ fn rows_are_aggregated_before_they_are_sent() {
             5 Sink(table=[out], fields=[auction, n, window_end]) [NONE] x2 <- 4 forward
         "#]],
     );
-    shown("SELECT count(*) AS n FROM bid", expect![[r#"
+    shown(
+        "SELECT count(*) AS n FROM bid",
+        expect![[r#"
         0 TableSourceScan(table=[[bid]], fields=[ts]) [I] x2
         1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] x2 <- 0 forward
         2 Calc(select=[]) [I] x2 <- 1 forward
         3 LocalGroupAggregate(select=[COUNT(*)]) [I] x2 <- 2 forward
         4 GlobalGroupAggregate(select=[COUNT(*) AS n]) [I,UB,UA] x1 <- 3 single
         5 Sink(table=[out], fields=[n]) [NONE] x1 <- 4 forward
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
