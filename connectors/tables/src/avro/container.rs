@@ -78,10 +78,13 @@ impl<'a> Cursor<'a> {
     }
 }
 
+/// What a header says of its file, by key.
+type Metadata = BTreeMap<String, Vec<u8>>;
+
 /// The metadata of a header, its marker, and its length; `None` if `bytes` has not all of it.
-fn metadata(bytes: &[u8]) -> Option<(BTreeMap<String, Vec<u8>>, [u8; 16], u64)> {
+fn metadata(bytes: &[u8]) -> Option<(Metadata, [u8; 16], u64)> {
     let mut cursor = Cursor { bytes, at: MAGIC.len() };
-    let mut metadata = BTreeMap::new();
+    let mut metadata = Metadata::new();
     loop {
         let count = cursor.number()?;
         if count == 0 {

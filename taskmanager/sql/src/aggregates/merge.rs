@@ -8,6 +8,9 @@ use super::rich::{Rich, count};
 use super::state::{Accumulators, Arena};
 use super::update::{Changes, set_wide, wide};
 
+/// Values as bytes.
+type Values<'a> = Vec<&'a [u8]>;
+
 impl Aggregates {
     /// Takes all rows of `from`, which come later, into a group.
     pub fn merge(&self, arena: &mut Arena, group: usize, from: &Accumulators) -> Result<()> {
@@ -33,7 +36,7 @@ impl Aggregates {
         let set = &self.sets[index];
         let theirs = std::mem::take(arena.rich_mut(other, set.rich));
         // Of each view, what is new and what is gone.
-        let mut views: Vec<(Vec<&[u8]>, Vec<&[u8]>)> = vec![Default::default(); set.filters.len()];
+        let mut views: Vec<(Values<'_>, Values<'_>)> = vec![Default::default(); set.filters.len()];
         match &theirs {
             Rich::Counted(theirs) => {
                 for (value, times) in theirs.iter() {
