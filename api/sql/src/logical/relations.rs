@@ -67,7 +67,7 @@ impl RelationPlanner for Relations {
                 Ok(planned(self.hinted(name, &with_hints, cx)?, alias))
             }
             TableFactor::Table { name, alias, args: Some(args), .. } => self.function(&name, &args.args, alias, cx),
-            TableFactor::TableFunction { expr, .. } => Err(mistake(format!("TABLE({expr}) has no function in it"))),
+            TableFactor::TableFunction { .. } => Err(mistake("TABLE(…) has a function in it")),
             TableFactor::Function { name, args, alias, .. } => self.function(&name, &args, alias, cx),
             TableFactor::UNNEST { alias, mut array_exprs, with_offset: false, with_ordinality, .. } => {
                 if array_exprs.len() != 1 {
