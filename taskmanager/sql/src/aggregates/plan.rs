@@ -172,7 +172,9 @@ impl Aggregates {
         let mut arena = self.arena();
         let mut counts: Vec<Option<ValueCounts>> = (0..self.riches).map(|_| None).collect();
         for (number, set) in self.sets.iter().enumerate() {
-            counts[set.rich] = Some(ValueCounts::new(&format!("distinct{number}"), self.retracts || may_go, cx));
+            // Which filters have seen a value is another state than how often it is there.
+            let form = if set.filters.len() > 1 { "seen" } else { "distinct" };
+            counts[set.rich] = Some(ValueCounts::new(&format!("{form}{number}"), self.retracts || may_go, cx));
         }
         for (number, aggregate) in self.aggregates.iter().enumerate() {
             if matches!(aggregate.kind, Kind::Ordered { .. }) {
