@@ -16,4 +16,4 @@ pub use assign::{KeyedSource, TaskRestore};
 pub use manifest::{
     FileHandle, KeyedState, Manifest, OperatorState, Redistribution, RunHandle, SubtaskSnapshot, VertexSnapshot,
 };
-pub use store::{ListedFile, Store};
+pub use store::Store;

@@ -61,15 +61,6 @@ pub struct Store {
     clients: Arc<Mutex<BTreeMap<String, Arc<dyn ObjectStore>>>>,
 }
 
-/// A file in a folder.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ListedFile {
-    /// Its URL.
-    pub url: String,
-    /// Its length.
-    pub bytes: u64,
-}
-
 impl Store {
     /// The URL that means the same as `path_or_url`, in the one form that compares equal: a relative
     /// path is resolved against the current folder, `s3a://` becomes `s3://`, and slashes that do nothing go.
@@ -293,21 +284,16 @@ impl Store {
         deleted.with_context(|| format!("deleting {location}"))
     }
 
-    /// All files below a folder, by URL; none if there is no such folder.
+    /// The URLs of all files below a folder, also of those that writers which died have not finished; none if there is no such
+    /// folder. If there are more than `files_max`, it is any so many of them.
     ///
     /// # Errors
     /// The folder cannot be listed.
-    pub async fn list(&self, url: &str) -> Result<Vec<ListedFile>> {
+    pub async fn list(&self, url: &str, files_max: usize) -> Result<Vec<String>> {
         let location = Location::parse(url)?;
         let (client, prefix) = self.client(&location)?;
-        let metas: Vec<_> = client.list(Some(&prefix)).try_collect().await.map_err(|error| failed(&location, error))?;
-        let mut files: Vec<_> = metas
-            .into_iter()
-            .filter(|meta| !meta.location.filename().is_some_and(local::is_temporary))
-            .map(|meta| ListedFile { url: location.sibling(&meta.location), bytes: meta.size })
-            .collect();
-        files.sort();
-        Ok(files)
+        let files = client.list(Some(&prefix)).take(files_max).map_ok(|meta| location.sibling(&meta.location));
+        files.try_collect().await.map_err(|error| failed(&location, error))
     }
 }
 

@@ -34,6 +34,13 @@ pub enum Fact {
         /// The parallelism of each vertex.
         parallelism: Vec<u32>,
     },
+    /// A savepoint was asked for. By this a later leader knows the folder, should it never become complete.
+    SavepointRequested {
+        /// The job.
+        job: JobId,
+        /// Its folder, as a URL.
+        location: String,
+    },
     /// The commit point of a checkpoint or savepoint.
     CheckpointCompleted {
         /// The job.

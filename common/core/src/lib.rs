@@ -17,6 +17,7 @@
 //! - [`codec`]: the binary form of records and state
 //! - [`config`]: Flink's option keys, checked
 //! - [`memory`]: sizes as Flink writes them
+//! - [`magic`]: the first bytes of our files, and the version in them
 //! - [`error`]: one error type that crosses processes
 //! - [`status`]: job and task states with Flink's names
 
@@ -27,6 +28,7 @@ pub mod error;
 pub mod hash;
 pub mod ids;
 pub mod key_group;
+pub mod magic;
 pub mod memory;
 pub mod status;
 pub mod time;

@@ -62,6 +62,13 @@ pub enum Event {
         /// Where it was loaded from (normalised folder URL), and what it says.
         result: Result<(String, Box<Manifest>)>,
     },
+    /// The end of [`Command::ListFiles`].
+    FilesListed {
+        /// The job.
+        job: JobId,
+        /// Full URLs of what was there.
+        result: Result<Vec<String>>,
+    },
 }
 
 /// What a client can ask for.
@@ -180,6 +187,14 @@ pub enum Command {
         location: String,
         /// The hash that the log has for it; `None` for a savepoint given by a user.
         sha256: Option<String>,
+    },
+    /// List everything below the folder of a job's checkpoints: [`Event::FilesListed`] follows. What exists is never decided by
+    /// that, only what may be deleted, so a listing that is old or not complete does no harm.
+    ListFiles {
+        /// The job.
+        job: JobId,
+        /// The folder, as a URL.
+        folder: String,
     },
     /// Delete these files and folders, as URLs. Failures are logged and forgotten.
     Delete {

@@ -81,6 +81,9 @@ impl Cluster {
             Event::ManifestLoaded { job, generation, result } => {
                 self.with_job(job, &mut commands, |job, ctx| job.manifest_loaded(ctx, generation, result));
             }
+            Event::FilesListed { job, result } => {
+                self.with_job(job, &mut commands, |job, ctx| job.files_listed(ctx, result));
+            }
         }
         self.tick(&mut commands);
         commands
@@ -240,7 +243,7 @@ impl Cluster {
             Request::Savepoint { job, target, stop, drain, suffix } => (
                 job,
                 self.with_job(job, commands, |job, ctx| {
-                    let result = job.savepoint(id, target, (stop, drain), &suffix).map(|()| None);
+                    let result = job.savepoint(ctx, id, target, (stop, drain), &suffix).map(|()| None);
                     job.answer(ctx, id, result);
                 }),
             ),
@@ -305,6 +308,7 @@ impl Cluster {
             }
             Fact::GenerationStarted { job, .. }
             | Fact::JobRescaled { job, .. }
+            | Fact::SavepointRequested { job, .. }
             | Fact::CheckpointCompleted { job, .. }
             | Fact::CheckpointDropped { job, .. }
             | Fact::JobEnded { job, .. } => *job,
@@ -320,6 +324,8 @@ impl Cluster {
             Fact::JobSubmitted { .. } => job.start(ctx),
             Fact::GenerationStarted { generation, .. } => job.generation_started(ctx, generation),
             Fact::JobRescaled { parallelism, .. } => job.rescaled(ctx, &parallelism),
+            // This leader knows what becomes of it.
+            Fact::SavepointRequested { .. } => {}
             Fact::CheckpointCompleted { checkpoint, .. } => job.checkpoint_completed(ctx, checkpoint),
             Fact::CheckpointDropped { checkpoint, .. } => job.checkpoint_dropped(ctx, checkpoint),
             Fact::JobEnded { end, .. } => job.ended(ctx, end),

@@ -17,7 +17,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use flott_checkpoint::SubtaskSnapshot;
+use flott_checkpoint::{Store, SubtaskSnapshot};
 use flott_control::{CheckpointKind, CompletedCheckpoint, Down, ExecutionId, Fact};
 use flott_core::config::options::Retention;
 use flott_core::ids::{CheckpointId, Generation, JobId, SubtaskId, VertexId};
@@ -26,8 +26,9 @@ use flott_core::{Error, Result};
 use flott_graph::JobGraph;
 
 use crate::api::{Checkpoint, Command, Reply, RequestId};
+use crate::orphans::Orphans;
 use crate::pending::{Pending, Stage, Waiter};
-use crate::retention::CompletedCheckpoints;
+use crate::retention::{CompletedCheckpoints, is_below};
 use crate::settings::Settings;
 use crate::splits::SplitAssigner;
 use crate::view::{CheckpointView, CheckpointsView, PendingView};
@@ -134,9 +135,10 @@ pub(crate) struct Coordinator {
     stop: Option<Stop>,
     is_cancelled: bool,
     failures_in_a_row: u32,
-    /// The folders of savepoints that were aborted, into which subtasks may still be writing. If the JobManager dies before
-    /// they are deleted, they stay behind: no fact names them.
+    /// The folders of savepoints that were aborted, into which subtasks may still be writing.
     aborted: Vec<String>,
+    /// What earlier leaders left behind.
+    orphans: Orphans,
     view: CheckpointsView,
 }
 
@@ -145,6 +147,7 @@ impl Coordinator {
     pub(crate) fn new(job: JobId, graph: JobGraph, settings: Settings) -> Self {
         Self {
             completed: CompletedCheckpoints::new(job, &settings.checkpoint_dir, settings.retained_max),
+            orphans: Orphans::new(settings.cleans_orphans),
             job,
             graph,
             settings,
@@ -160,9 +163,16 @@ impl Coordinator {
         }
     }
 
-    /// The job owns the checkpoint that it starts from, which will be dropped like its own.
-    pub(crate) fn claim(&mut self) {
-        self.completed.claim();
+    /// The job starts from this savepoint or checkpoint. If it owns that, it is dropped like one of its own.
+    pub(crate) fn starts_from(&mut self, savepoint: &str, is_claimed: bool) {
+        if is_claimed {
+            self.completed.claim();
+        }
+        // In its own folder, it is what an earlier job of the same id has left to its user, perhaps with others of which
+        // nothing is known.
+        if !Store::normalize(savepoint).is_ok_and(|url| !is_below(&url, self.completed.job_dir())) {
+            self.orphans.give_up();
+        }
     }
 
     /// The job has another parallelism. Its next execution takes checkpoints accordingly.
@@ -171,7 +181,13 @@ impl Coordinator {
     }
 
     /// A fact that the log already had when this JobManager started.
+    pub(crate) fn replay_requested(&mut self, location: String) {
+        self.orphans.requested(location);
+    }
+
+    /// A fact that the log already had when this JobManager started.
     pub(crate) fn replay_completed(&mut self, checkpoint: CompletedCheckpoint) {
+        self.orphans.completed(&checkpoint.location);
         self.next_id = self.next_id.max(checkpoint.id + 1);
         self.view.triggered += 1;
         self.view.completed += 1;
@@ -255,6 +271,7 @@ impl Coordinator {
             is_rescaling: false,
         });
         self.failures_in_a_row = 0;
+        self.orphans.begin(generation);
     }
 
     /// Whether the last checkpoint of the execution is durable, so that its tasks may finish.
@@ -507,7 +524,7 @@ impl Coordinator {
             reply_all(pending.waiters, &Err(stopped_too_late(&location)), &mut actions);
         }
         self.drop_surplus(&mut actions);
-        actions.extend(self.completed.sweep().map(Action::Command));
+        actions.extend(self.clean_up().into_iter().map(Action::Command));
         actions
     }
 
@@ -521,7 +538,40 @@ impl Coordinator {
     /// A checkpoint is no longer kept.
     pub(crate) fn dropped(&mut self, id: CheckpointId) -> Vec<Command> {
         let claimed = self.completed.drop_checkpoint(id);
-        claimed.into_iter().chain(self.completed.sweep()).collect()
+        claimed.into_iter().chain(self.clean_up()).collect()
+    }
+
+    /// Deletes what is known to be of no use. When the execution has come as far as a checkpoint, nobody goes back to what
+    /// was before it, and its processes have long taken over: then it is time to look for what is not known.
+    fn clean_up(&mut self) -> Vec<Command> {
+        let mut commands: Vec<Command> = self.completed.sweep().into_iter().collect();
+        let newest = self.completed.newest().map(|newest| newest.generation);
+        let is_ahead = self.active.as_ref().is_some_and(|active| Some(active.generation) == newest);
+        if is_ahead && self.completed.knows_files() && self.orphans.take_due() {
+            commands.extend(self.delete_unfinished_savepoints());
+            commands.push(self.list_files());
+        }
+        commands
+    }
+
+    fn list_files(&self) -> Command {
+        Command::ListFiles { job: self.job, folder: self.completed.job_dir().to_owned() }
+    }
+
+    fn delete_unfinished_savepoints(&mut self) -> Option<Command> {
+        let mut folders = self.orphans.take_savepoints();
+        folders.retain(|folder| !self.completed.has_below(folder));
+        (!folders.is_empty()).then_some(Command::Delete { files: Vec::new(), folders })
+    }
+
+    /// What lies in the job's folder.
+    pub(crate) fn files_listed(&mut self, files: Vec<String>) -> Option<Command> {
+        self.completed.found(files, self.orphans.has_ended())
+    }
+
+    /// Nobody knows what lies in the job's folder.
+    pub(crate) fn listing_failed(&mut self) {
+        self.orphans.failed();
     }
 
     /// The execution takes no more checkpoints: what is pending is aborted, and whoever waits is told. Over a rescale they
@@ -569,6 +619,10 @@ impl Coordinator {
             let job = self.job;
             let dropped = ids.into_iter().map(|checkpoint| Fact::CheckpointDropped { job, checkpoint });
             actions.extend(dropped.map(|fact| Action::Command(Command::Propose(fact))));
+        }
+        actions.extend(self.delete_unfinished_savepoints().map(Action::Command));
+        if self.orphans.end() && self.is_kept_after(status) {
+            actions.push(Action::Command(self.list_files()));
         }
         actions
     }

@@ -182,8 +182,8 @@ impl Job {
             }
         };
         let mut coordinator = Coordinator::new(id, spec.graph.clone(), plan.settings.clone());
-        if spec.claim_mode == ClaimMode::Claim && spec.savepoint.is_some() {
-            coordinator.claim();
+        if let Some(savepoint) = &spec.savepoint {
+            coordinator.starts_from(savepoint, spec.claim_mode == ClaimMode::Claim);
         }
         Self {
             id,
@@ -212,6 +212,7 @@ impl Job {
     pub(crate) fn replay(&mut self, fact: Fact) {
         match fact {
             Fact::GenerationStarted { generation, .. } => self.generation = self.generation.max(generation),
+            Fact::SavepointRequested { location, .. } => self.coordinator.replay_requested(location),
             Fact::CheckpointCompleted { checkpoint, .. } => self.coordinator.replay_completed(checkpoint),
             Fact::CheckpointDropped { checkpoint, .. } => self.coordinator.replay_dropped(checkpoint),
             Fact::JobRescaled { parallelism, .. } => {

@@ -21,7 +21,7 @@
 //! - `job`: a job's life from phase to phase; `execution`, `worker`: what runs it; `restart`: whether it goes on
 //! - `rescale`: which parallelism a job can have; `scheduler`: which TaskManager gives which slot
 //! - `splits`: which subtask reads what
-//! - `coordinator`, `pending`: checkpoints; `retention`: which of their files are still needed
+//! - `coordinator`, `pending`: checkpoints; `retention`: which of their files are still needed; `orphans`: which nobody knows of
 //! - [`view`]: what can be seen
 
 mod api;
@@ -29,6 +29,7 @@ mod cluster;
 mod coordinator;
 mod execution;
 mod job;
+mod orphans;
 mod pending;
 mod rescale;
 mod resources;

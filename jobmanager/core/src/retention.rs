@@ -1,8 +1,9 @@
 //! Which checkpoints exist, and which files nothing needs any more.
 //!
 //! Incremental checkpoints share files, so a file goes only when no retained checkpoint refers to
-//! it. Nothing is ever listed to decide that, and nothing outside the job's own folder is touched:
-//! a job may have been started from a savepoint or from another job's checkpoint.
+//! it. Nothing is ever listed to decide that (a listing only says which files there are to decide about, see [`orphans`]), and
+//! nothing outside the job's own folder is touched: a job may have been started from a savepoint or from another job's
+//! checkpoint.
 //!
 //! The exception is a savepoint or checkpoint that the job *claimed* when it was started from it. No checkpoint of the
 //! job builds on it, and as soon as there are enough of them it is dropped, as [`CLAIMED`], with all its files.
@@ -10,17 +11,23 @@
 //! A folder whose checkpoint was dropped or aborted is *garbage* until it can be removed whole. That
 //! waits for a later regular checkpoint: until then a running task may still build on files that it
 //! wrote for the aborted one.
+//!
+//! [`orphans`]: crate::orphans
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use flott_checkpoint::manifest::METADATA_FILE;
 use flott_control::CompletedCheckpoint;
-use flott_core::ids::{CheckpointId, JobId};
+use flott_core::ids::{CheckpointId, Generation, JobId};
 
 use crate::api::Command;
+use crate::orphans::origin_of;
 
 /// The number by which the log drops the claimed checkpoint. The job's own are counted from 1.
 const CLAIMED: CheckpointId = 0;
+
+/// The number of folders that may go whatever was completed since. The job's own are counted from 1.
+const LONG_AGO: CheckpointId = 0;
 
 /// How many folders may wait for their removal. Beyond that the oldest stay until the job ends.
 const GARBAGE_FOLDERS_MAX: usize = 1024;
@@ -121,6 +128,23 @@ impl CompletedCheckpoints {
         self.retained.values().filter(|retained| !retained.checkpoint.is_savepoint)
     }
 
+    /// The newest checkpoint that is not the user's.
+    pub(crate) fn newest(&self) -> Option<&CompletedCheckpoint> {
+        self.regular().next_back().map(|retained| &retained.checkpoint)
+    }
+
+    /// Whether the files of all checkpoints are known that may share some. As long as those of one are not, any file may be one
+    /// of them.
+    pub(crate) fn knows_files(&self) -> bool {
+        self.regular().all(|retained| retained.files.is_some())
+    }
+
+    /// Whether a checkpoint or savepoint is or lies in this folder.
+    pub(crate) fn has_below(&self, folder: &str) -> bool {
+        let mut locations = self.retained.values().map(|retained| retained.checkpoint.location.as_str());
+        locations.any(|location| location == folder || is_below(location, folder))
+    }
+
     /// Whether there are checkpoints that are not the user's.
     pub(crate) fn has_regular(&self) -> bool {
         self.regular().next().is_some()
@@ -196,23 +220,48 @@ impl CompletedCheckpoints {
         is_below(folder, &self.job_dir).then(|| folder.to_owned())
     }
 
+    /// These files are in the job's folder, whoever knows of them. Returns what can be deleted now: all that nothing refers to
+    /// and that is older than the newest checkpoint, on which whatever is still being written builds. When the job `has_ended`,
+    /// nothing is being written.
+    pub(crate) fn found(&mut self, files: Vec<String>, has_ended: bool) -> Option<Command> {
+        let end = match self.newest() {
+            _ if has_ended => (Generation::MAX, CheckpointId::MAX),
+            // A leader that dies takes the numbers of pending checkpoints along, so in a later generation they come again.
+            newest => newest.map(|newest| (newest.generation, newest.id))?,
+        };
+        for file in files {
+            let origin = origin_of(&self.job_dir, &file);
+            if let Some((_, folder)) = origin.filter(|(origin, _)| *origin < end) {
+                let folder = folder.to_owned();
+                self.add_garbage(LONG_AGO, folder);
+                self.loose_files.insert(file);
+            }
+        }
+        self.delete_before(end.1)
+    }
+
     /// What can be deleted now.
     pub(crate) fn sweep(&mut self) -> Option<Command> {
-        // As long as one retained checkpoint's files are unknown, any file may be one of them.
-        if self.regular().any(|retained| retained.files.is_none()) {
+        let newest = self.newest()?.id;
+        self.delete_before(newest)
+    }
+
+    /// Deletes files that nothing refers to, and such folders, of checkpoints before this one.
+    fn delete_before(&mut self, end: CheckpointId) -> Option<Command> {
+        if !self.knows_files() {
             return None;
         }
-        let newest = self.regular().next_back()?.checkpoint.id;
-        let needed: BTreeSet<&str> =
-            self.retained.values().flat_map(|retained| retained.files.iter().flatten()).map(String::as_str).collect();
+        let metadata = |retained: &Retained| format!("{}/{METADATA_FILE}", retained.checkpoint.location);
+        let metadata: Vec<String> = self.retained.values().map(metadata).collect();
+        let files = self.retained.values().flat_map(|retained| retained.files.iter().flatten());
+        let needed: BTreeSet<&str> = files.chain(&metadata).map(String::as_str).collect();
         let is_needed = |folder: &str| {
             let prefix = format!("{folder}/");
             needed.range::<&str, _>(prefix.as_str()..).next().is_some_and(|file| file.starts_with(&prefix))
-                || self.retained.values().any(|retained| retained.checkpoint.location == folder)
         };
         let (folders, garbage_folders): (BTreeSet<_>, BTreeSet<_>) = std::mem::take(&mut self.garbage_folders)
             .into_iter()
-            .partition(|(id, folder)| *id < newest && !is_needed(folder));
+            .partition(|(id, folder)| *id < end && !is_needed(folder));
         let folders: BTreeSet<String> = folders.into_iter().map(|(_, folder)| folder).collect();
         // A file that is still needed comes back here when the checkpoint that needs it is dropped.
         let files: Vec<String> = std::mem::take(&mut self.loose_files)
@@ -242,6 +291,9 @@ impl CompletedCheckpoints {
 pub(crate) fn is_below(folder: &str, parent: &str) -> bool {
     folder.strip_prefix(parent).is_some_and(|rest| rest.starts_with('/'))
 }
+
+#[cfg(test)]
+mod found_tests;
 
 #[cfg(test)]
 mod tests {

@@ -29,6 +29,8 @@ pub(crate) struct Settings {
     pub(crate) tolerable_failures: u32,
     /// What becomes of the last checkpoint when the job ends.
     pub(crate) retention: Retention,
+    /// Whether files that nothing refers to are looked for.
+    pub(crate) cleans_orphans: bool,
     /// How long the job waits for slots.
     pub(crate) slot_timeout_ms: i64,
     /// Whether workers that survive a failure go on to the next execution.
@@ -54,6 +56,7 @@ impl Settings {
             retained_max: config.get(options::CHECKPOINTS_RETAINED)? as usize,
             tolerable_failures: config.get(options::CHECKPOINT_TOLERABLE_FAILURES)?,
             retention: config.get(options::CHECKPOINT_RETENTION)?,
+            cleans_orphans: config.get(options::CHECKPOINT_CLEANER_ORPHANS)?,
             slot_timeout_ms: millis(config.get(options::SLOT_REQUEST_TIMEOUT)?).max(1),
             keeps_workers: config.get(options::RECOVERY_FROM_LOCAL)?,
             spares_regions: config.get(options::FAILOVER_STRATEGY)? == FailoverStrategy::Region,

@@ -68,6 +68,7 @@ pub(crate) fn show(command: &Command) -> String {
             Fact::JobSubmitted { .. } => "propose submitted".into(),
             Fact::GenerationStarted { generation, .. } => format!("propose generation {generation}"),
             Fact::JobRescaled { parallelism, .. } => format!("propose parallelism {parallelism:?}"),
+            Fact::SavepointRequested { location, .. } => format!("propose savepoint {location}"),
             Fact::CheckpointCompleted { checkpoint, .. } => format!("propose checkpoint {}", checkpoint.id),
             Fact::CheckpointDropped { checkpoint, .. } => format!("propose drop {checkpoint}"),
             Fact::JobEnded { end, .. } => format!("propose {}", end.status),
@@ -79,6 +80,7 @@ pub(crate) fn show(command: &Command) -> String {
         },
         Command::WriteManifest(checkpoint) => format!("write {}", checkpoint.location),
         Command::LoadManifest { generation, location, .. } => format!("load {location} for generation {generation}"),
+        Command::ListFiles { folder, .. } => format!("list {folder}"),
         Command::Delete { files, folders } => format!("delete {files:?} {folders:?}"),
     })
 }

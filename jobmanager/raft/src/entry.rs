@@ -64,6 +64,12 @@ mod tests {
         expect![[r#"{"GenerationStarted":{"job":"07070707070707070707070707070707","generation":3}}"#]]
             .assert_eq(&String::from_utf8_lossy(&entry[HEADER_BYTES..]));
         assert_eq!(decode(1, &entry).unwrap(), fact());
+
+        let savepoint = Fact::SavepointRequested { job: JobId([7; 16]), location: "s3://b/savepoint-070707-x".into() };
+        expect![[
+            r#"{"SavepointRequested":{"job":"07070707070707070707070707070707","location":"s3://b/savepoint-070707-x"}}"#
+        ]]
+        .assert_eq(&String::from_utf8_lossy(&encode(2, &savepoint).unwrap()[HEADER_BYTES..]));
     }
 
     #[test]

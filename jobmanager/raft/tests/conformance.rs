@@ -39,6 +39,7 @@ fn facts() -> Vec<Fact> {
         Fact::JobSubmitted { job: JOB, spec: Box::new(spec), submitted_ms: 5 },
         Fact::GenerationStarted { job: JOB, generation: 1 },
         Fact::CheckpointCompleted { job: JOB, checkpoint },
+        Fact::SavepointRequested { job: JOB, location: "file:///savepoints/savepoint-090909-ä".into() },
         Fact::CheckpointDropped { job: JOB, checkpoint: 1 },
         Fact::JobEnded { job: JOB, end },
     ]

@@ -206,6 +206,9 @@ impl Leader {
             Command::LoadManifest { job, generation, location, sha256 } => {
                 storage::load_manifest(self.store.clone(), self.inputs.clone(), job, generation, location, sha256);
             }
+            Command::ListFiles { job, folder } => {
+                storage::list_files(self.store.clone(), self.inputs.clone(), job, folder);
+            }
             Command::Delete { files, folders } => storage::delete(self.store.clone(), files, folders),
         }
         Ok(())

@@ -195,12 +195,12 @@ pub struct StateContents {
 }
 
 /// The content of a table.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum TableContents {
     /// It is small.
     Memory(Bytes),
-    /// It is large.
-    File(ScratchFile),
+    /// It is large, and may be of several subtasks.
+    File(Arc<ScratchFile>),
 }
 
 /// The runs of a state, as files on this machine.

@@ -9,6 +9,7 @@
 //! written behind its back ([`upload`]). It waits for the local disk only when keyed state is larger than its memory.
 
 pub mod alignment;
+mod fetcher;
 pub mod gate;
 mod local_runs;
 mod panics;

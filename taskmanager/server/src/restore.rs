@@ -1,9 +1,7 @@
 //! Fetches the state of a subtask before it starts.
 
-use std::any::Any;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use flott_checkpoint::manifest::RunHandle;
@@ -12,11 +10,16 @@ use flott_core::key_group::{KeyGroup, KeyGroupRange};
 use flott_core::{Result, ResultExt};
 use flott_operators::snapshot::ChannelContents;
 use flott_operators::{HeldState, KeyedContents, RestoredState, RunContents, StateContents, TableContents};
-use flott_state::{LocalRun, ScratchFile};
+use flott_state::cold::check_version;
+use flott_state::{LocalRun, SnapshotReader};
 use futures::future::{try_join, try_join_all};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
+use crate::fetcher::Fetcher;
 use crate::local_runs::{LocalCopy, LocalRuns};
+
+#[cfg(test)]
+mod tests;
 
 /// Tables up to this size are read in memory.
 const TABLE_BYTES_MAX: u64 = 16 << 20;
@@ -33,47 +36,40 @@ pub(crate) struct Fetched {
     pub(crate) runs: Vec<LocalCopy>,
 }
 
-/// Where state that is too large for memory is fetched to.
-struct Folder {
-    path: PathBuf,
-    /// How many files were begun.
-    files: AtomicU64,
-}
-
-impl Folder {
-    /// Fetches a file into a local one.
-    async fn fetch(&self, store: &Store, file: &FileHandle) -> Result<ScratchFile> {
-        let number = self.files.fetch_add(1, Ordering::Relaxed);
-        let path = self.path.join(format!("fetched-{number}"));
-        tokio::fs::create_dir_all(&self.path).await.with_context(|| self.path.display().to_string())?;
-        // Owned before it is there: what is fetched in part goes as well.
-        let fetched = ScratchFile::new(path, file.bytes);
-        store.get_file(file, fetched.path()).await.context("restoring state")?;
-        Ok(fetched)
+/// Says which files [`fetch`] will want, so that they are kept until all subtasks have them.
+pub(crate) fn expect(files: &Fetcher, restore: &TaskRestore, range: KeyGroupRange, held: &HeldState) {
+    for source in needed(restore, range, held) {
+        source.files.iter().for_each(|file| files.expect_read(file));
+        for state in &source.states {
+            match &state.table {
+                Some(table) if table.bytes > TABLE_BYTES_MAX => files.expect_copy(table),
+                Some(table) => files.expect_read(table),
+                None => {}
+            }
+            state.runs.iter().flatten().for_each(|run| files.expect_copy(&run.file));
+        }
     }
+    restore.channels.iter().for_each(|source| files.expect_read(&source.file));
 }
 
 /// Fetches and verifies the files of `restore` that hold key groups of `range` which `held` does not have. Nothing is
-/// restored from a file that is not whole. Large files go into `folder`, unless `local` has them.
+/// restored from a file that is not whole.
 pub(crate) async fn fetch(
-    store: &Store,
+    files: &Fetcher,
     restore: &TaskRestore,
     range: KeyGroupRange,
     held: HeldState,
-    local: &LocalRuns,
-    folder: &Path,
 ) -> Result<Fetched> {
-    let folder = &Folder { path: folder.to_owned(), files: AtomicU64::new(0) };
-    let needed: Vec<&KeyedSource> = restore.keyed.iter().filter(|source| !is_held(source, range, &held)).collect();
+    let needed = needed(restore, range, &held);
     let sources = needed.into_iter().map(|source| async move {
-        let files = source.files.iter().map(|file| get(store, file));
-        let states = source.states.iter().map(|state| fetch_state(store, state, source.range, local, folder));
-        let (files, states) = try_join(try_join_all(files), try_join_all(states)).await?;
+        let contents = source.files.iter().map(|file| read_state(files, file));
+        let states = source.states.iter().map(|state| fetch_state(files, state, source.range));
+        let (contents, states) = try_join(try_join_all(contents), try_join_all(states)).await?;
         let (states, runs): (Vec<StateContents>, Vec<Vec<LocalCopy>>) = states.into_iter().unzip();
-        Ok::<_, flott_core::Error>((KeyedContents { files, states }, runs.concat()))
+        Ok::<_, flott_core::Error>((KeyedContents { files: contents, states }, runs.concat()))
     });
     let channels = restore.channels.iter().map(|source| async move {
-        let bytes = get(store, &source.file).await?;
+        let bytes = files.read(&source.file).await?;
         Ok::<ChannelContents, flott_core::Error>(ChannelContents { source: source.clone(), bytes })
     });
     let (sources, channels) = try_join(try_join_all(sources), try_join_all(channels)).await?;
@@ -97,29 +93,31 @@ pub async fn fetch_alone(
     held: HeldState,
     folder: &Path,
 ) -> Result<RestoredState> {
-    Ok(fetch(store, restore, range, held, &LocalRuns::default(), folder).await?.restored)
+    let files = Fetcher::new(store.clone(), LocalRuns::default(), folder.to_owned());
+    Ok(fetch(&files, restore, range, held).await?.restored)
 }
 
-async fn get(store: &Store, file: &FileHandle) -> Result<Bytes> {
-    store.get_verified(file).await.context("restoring state")
+/// Who reads it later does not know its name.
+async fn read_state(files: &Fetcher, file: &FileHandle) -> Result<Bytes> {
+    let bytes = files.read(file).await?;
+    SnapshotReader::new(&bytes).with_context(|| format!("restoring state: {}", file.path))?;
+    Ok(bytes)
 }
 
 async fn fetch_state(
-    store: &Store,
+    files: &Fetcher,
     state: &KeyedState,
     range: KeyGroupRange,
-    local: &LocalRuns,
-    folder: &Folder,
 ) -> Result<(StateContents, Vec<LocalCopy>)> {
     let table = match &state.table {
-        Some(table) if table.bytes > TABLE_BYTES_MAX => Some(TableContents::File(folder.fetch(store, table).await?)),
-        Some(table) => Some(TableContents::Memory(get(store, table).await?)),
+        Some(table) if table.bytes > TABLE_BYTES_MAX => Some(TableContents::File(files.copy(table).await?)),
+        Some(table) => Some(TableContents::Memory(files.read(table).await?)),
         None => None,
     };
     let mut copies = Vec::new();
     let mut runs = None;
     if let Some(handles) = &state.runs {
-        let fetches: Vec<_> = handles.iter().map(|run| fetch_run(store, run, local, folder)).collect();
+        let fetches: Vec<_> = handles.iter().map(|run| fetch_run(files, run)).collect();
         copies = stream::iter(fetches).buffered(RUNS_AT_A_TIME).try_collect::<Vec<LocalCopy>>().await?;
         let files = handles.iter().zip(&copies);
         let files = files.map(|(handle, copy)| {
@@ -131,14 +129,15 @@ async fn fetch_state(
     Ok((StateContents { state: state.clone(), table, runs }, copies))
 }
 
-async fn fetch_run(store: &Store, run: &RunHandle, local: &LocalRuns, folder: &Folder) -> Result<LocalCopy> {
-    if let Some(copy) = local.find(&run.file) {
-        return Ok(copy.clone());
-    }
-    let fetched = folder.fetch(store, &run.file).await?;
-    let path = fetched.path().to_owned();
-    let owner: Arc<dyn Any + Send + Sync> = Arc::new(fetched);
-    Ok(LocalCopy { file: run.file.clone(), path, owner })
+async fn fetch_run(files: &Fetcher, run: &RunHandle) -> Result<LocalCopy> {
+    let copy = files.run(&run.file).await?;
+    check_version(&copy.path).with_context(|| format!("restoring state: {}", run.file.path))?;
+    Ok(copy)
+}
+
+/// The old subtasks that have key groups of `range` which `held` does not have.
+fn needed<'a>(restore: &'a TaskRestore, range: KeyGroupRange, held: &HeldState) -> Vec<&'a KeyedSource> {
+    restore.keyed.iter().filter(|source| !is_held(source, range, held)).collect()
 }
 
 /// Whether every state of the old subtask is in memory for all key groups that it shares with `range`.

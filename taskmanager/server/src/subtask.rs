@@ -8,6 +8,7 @@ use flott_checkpoint::FileHandle;
 use flott_connector_spi::ReadStatus;
 use flott_control::CheckpointKind;
 use flott_core::config::options;
+use flott_core::hash::stable_hash;
 use flott_core::ids::CheckpointId;
 use flott_core::status::TaskStatus;
 use flott_core::time::Timestamp;
@@ -30,6 +31,10 @@ const INPUTS_PER_STEP_MAX: usize = 16;
 
 /// How long a step may go on taking inputs: user code may be slow, and barriers wait for the end of a step.
 const STEP_TIME_MAX: Duration = Duration::from_millis(2);
+
+/// A file of changes counts for at least this part of its base, however small it is: each makes manifests longer and restoring
+/// slower.
+const CHANGES_PER_BASE: u64 = 128;
 
 /// What a subtask tells its worker.
 pub enum Report {
@@ -591,10 +596,15 @@ impl Chain {
     }
 
     /// Whether the changes have outgrown what they change, so that a new base is cheaper.
+    ///
+    /// All subtasks may have written their bases for the same checkpoint: so as not to do so ever after, each takes a limit of
+    /// its own for each base, from half of it to one and a half. It is equal to the base on average, so what is written is
+    /// about twice what has changed; and a base of a checkpoint that is restored has the same limit as before.
     fn is_long(&self) -> bool {
         let Some((base, changes)) = self.files.split_first() else { return false };
-        let changed: u64 = changes.iter().map(|file| file.bytes).sum();
-        changed > base.bytes || changes.len() >= 64
+        let changed: u64 = changes.iter().map(|file| file.bytes.max(base.bytes / CHANGES_PER_BASE)).sum();
+        let (bytes, random) = (u128::from(base.bytes), u128::from(stable_hash(&base.path) >> 32));
+        u128::from(changed) > bytes / 2 + ((bytes * random) >> 32)
     }
 }
 

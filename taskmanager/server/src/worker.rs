@@ -31,6 +31,7 @@ use flott_telemetry::TaskCounters;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
+use crate::fetcher::Fetcher;
 use crate::local_runs::LocalRuns;
 use crate::resources::{Scratch, slot_memory, sweep};
 use crate::restore::Fetched;
@@ -352,18 +353,21 @@ impl Worker {
             let error = flott_graph::difference(&deployment.graph, &description);
             return self.fail(first, error).await;
         }
-        let local = Arc::new(self.local_runs.clone());
+        let folder = self.scratch.path().join(format!("{}-fetched", self.execution.generation));
+        let files = Arc::new(Fetcher::new(self.store.clone(), self.local_runs.clone(), folder));
         let mut fetches: BTreeMap<u32, Vec<_>> = BTreeMap::new();
         for TaskDeployment { subtask, restore, slot, .. } in &deployment.tasks {
             let vertex = &self.graph.vertices[subtask.vertex as usize];
             let operators: Vec<_> = vertex.operators.iter().map(|operator| operator.id).collect();
             let range = range_of(vertex.parallelism, subtask.index, vertex.max_parallelism);
-            let (store, restore, held) =
-                (self.store.clone(), restore.clone(), self.held.1.get_mut().take(&operators, range));
-            let (local, folder) = (Arc::clone(&local), self.folder_of(*subtask));
+            let held = self.held.1.get_mut().take(&operators, range);
+            if let Some(restore) = restore {
+                restore::expect(&files, restore, range, &held);
+            }
+            let (files, restore) = (Arc::clone(&files), restore.clone());
             fetches.entry(*slot).or_default().push(async move {
                 match restore {
-                    Some(restore) => restore::fetch(&store, &restore, range, held, &local, &folder).await,
+                    Some(restore) => restore::fetch(&files, &restore, range, held).await,
                     None => Ok(Fetched::default()),
                 }
             });
@@ -374,9 +378,10 @@ impl Worker {
             return self.fail(first, error).await;
         }
         for (slot, fetches) in fetches {
-            let (generation, events) = (self.execution.generation, self.events.clone());
+            let (generation, events, files) = (self.execution.generation, self.events.clone(), Arc::clone(&files));
             flott_env::spawn(async move {
                 let restored = futures::future::try_join_all(fetches).await;
+                tracing::debug!(slot, bytes = files.fetched_bytes(), "state is there, of all that was fetched so far");
                 // A worker that is gone needs no state.
                 let _ = events.send((generation, Event::Restored(slot, restored))).await;
             });

@@ -86,6 +86,7 @@ use merge::Merge;
 use run::Run;
 
 pub use live::{Pinned, RunFile};
+pub use run::check_version;
 pub use scan::{Entry, Scan};
 pub use writer::RunWriter;
 

@@ -21,7 +21,7 @@ use arrow::array::RecordBatch;
 use flott_core::codec::{self, Decoder};
 use flott_core::ids::{CheckpointId, OperatorId};
 use flott_core::key_group::{KeyGroup, KeyGroupRange};
-use flott_core::{Error, Result};
+use flott_core::{Error, Result, magic};
 
 use crate::budget::StateUsage;
 use crate::cold::Pinned;
@@ -320,8 +320,9 @@ impl<'a> SnapshotReader<'a> {
     /// Starts reading a file's content.
     pub fn new(bytes: &'a [u8]) -> Result<Self> {
         match bytes.split_at_checked(MAGIC.len()) {
-            Some((magic, rest)) if magic == MAGIC => Ok(Self { rest: Decoder::new(rest) }),
-            _ => Err(Error::input("not a state file of this version: its first bytes are not FLOTTST1")),
+            Some((first, rest)) if first == MAGIC => Ok(Self { rest: Decoder::new(rest) }),
+            _ => Err(magic::other_version(MAGIC, bytes)
+                .unwrap_or_else(|| Error::input("it is no state file: its first bytes are not FLOTTST1"))),
         }
     }
 

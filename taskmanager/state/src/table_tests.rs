@@ -338,6 +338,14 @@ fn memory_of_removed_keys_is_given_back() {
 }
 
 #[test]
+fn a_state_file_of_another_version_is_refused_by_its_number() {
+    let error = SnapshotReader::new(b"FLOTTST2").unwrap_err().message;
+    assert!(error.starts_with("it has format version 2, this build reads versions up to 1"), "{error}");
+    let error = SnapshotReader::new(b"PAR1PAR1").unwrap_err().message;
+    assert_eq!(error, "it is no state file: its first bytes are not FLOTTST1");
+}
+
+#[test]
 fn damaged_sections_are_errors() {
     let mut table = table();
     table.insert(stable_hash(&1_u16), &1, 5, 9);

@@ -2,9 +2,9 @@
 //! workers and tasks, over a network that delays and breaks, with processes that die.
 //!
 //! One seed is one run: one or two lines of jobs, each with numbered records of its own, a schedule of requests and faults,
-//! and every delay. Two lines compete for slots. Jobs are rescaled, stopped and continued by others, and upgraded to
-//! versions that work or do not, by the machine of `flott upgrade`, while processes die, stand still or lose each other, and
-//! answers get lost. Where a client ends or dies, its user goes on as it has told. An oracle checks that
+//! and every delay. Two lines compete for slots. Jobs are rescaled, stopped (drained or not) and continued by others, and
+//! upgraded to versions that work or do not, by the machine of `flott upgrade`, while processes die, stand still or lose each
+//! other, and answers get lost. Where a client ends or dies, its user goes on as it has told. An oracle checks that
 //!
 //! - facts of the log follow each other as they must, and what can be seen of a job is what the log says;
 //! - nothing becomes visible before its checkpoint is durable, and at the end every record is visible exactly once;

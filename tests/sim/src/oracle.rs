@@ -133,6 +133,13 @@ impl Oracle {
                 facts.parallelisms.push(parallelism.clone());
                 Ok(())
             }
+            Fact::SavepointRequested { job, location } => {
+                self.running(*job)?;
+                match self.locations.get(location) {
+                    Some((_, id)) => Err(format!("savepoint {id} lies in {location}, where another one is to be")),
+                    None => Ok(()),
+                }
+            }
             Fact::CheckpointCompleted { job, checkpoint } => self.completed(*job, checkpoint),
             Fact::CheckpointDropped { job, checkpoint: 0 } => self.claim_dropped(*job),
             Fact::CheckpointDropped { job, checkpoint } => {

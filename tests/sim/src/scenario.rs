@@ -120,7 +120,7 @@ pub(crate) enum Fault {
     Checkpoint,
     /// A client asks for another parallelism, which may be impossible.
     Rescale,
-    /// A client stops the job with a savepoint; another job goes on from there, at another parallelism.
+    /// A client stops the job with a savepoint, drained or not; another job goes on from there, at another parallelism.
     Stop,
     /// A client upgrades the job.
     Upgrade,

@@ -1,4 +1,5 @@
-//! Model tasks: a source that numbers its records, and a sink that commits them in two phases.
+//! Model tasks: a source that numbers its records, and a sink that commits them in two phases, some of them only when a
+//! window has closed.
 //!
 //! They do by the contract what real tasks do with batches and files: snapshot at the barrier,
 //! restore from what they are given, go back to a checkpoint where they are, and commit when they are told to,
@@ -21,6 +22,9 @@ pub(crate) const STEP_ELEMENTS: usize = 4;
 
 /// After how many changes a sink writes all of its state again.
 const CHAIN_FILES_MAX: usize = 4;
+
+/// One record in so many belongs to a window that only the end of the input closes.
+const WINDOW_RECORDS: u64 = 7;
 
 /// What travels from a source to a sink.
 #[derive(Clone, Debug)]
@@ -193,6 +197,10 @@ impl Source {
     }
 
     pub(crate) fn trigger(&mut self, checkpoint: CheckpointId, kind: &CheckpointKind, effects: &mut Vec<Effect>) {
+        // Windows are to close in front of the barrier, so that what they give belongs to the checkpoint.
+        if matches!(kind, CheckpointKind::Savepoint { stop: true, drain: true, .. }) && !self.has_ended {
+            self.end(effects);
+        }
         self.broadcast(&Element::Barrier(checkpoint, kind.clone()), effects);
         let elements = self.splits.iter().map(|split| split.encode()).collect();
         let snapshot =
@@ -213,6 +221,8 @@ pub(crate) struct Sink {
     checkpoint_dir: String,
     counts: Counts,
     current: Vec<u64>,
+    /// What is in windows that have not closed: state that belongs to no key.
+    open: Vec<u64>,
     pending: BTreeMap<CheckpointId, Committable>,
     /// Its incremental state: a base and what changed since.
     chain: Vec<FileHandle>,
@@ -242,6 +252,7 @@ impl Sink {
             checkpoint_dir: checkpoint_dir.to_owned(),
             counts,
             current: Vec::new(),
+            open: restored(restore, "open").map(|bytes| number(bytes)).collect(),
             pending: BTreeMap::new(),
             chain: same.map(|source| source.files.clone()).unwrap_or_default(),
             aligning: None,
@@ -276,6 +287,7 @@ impl Sink {
                 match element {
                     None => break,
                     Some(Element::Record(record)) => match self.counts.add(record) {
+                        Ok(()) if record.is_multiple_of(WINDOW_RECORDS) => self.open.push(record),
                         Ok(()) => self.current.push(record),
                         Err(violation) => effects.push(Effect::Violation(format!("{} {violation}", self.subtask))),
                     },
@@ -286,6 +298,7 @@ impl Sink {
                     Some(Element::End) => {
                         self.ended.insert(source);
                         if self.ended.len() == self.sources.len() {
+                            self.current.append(&mut self.open);
                             effects.push(Effect::Finishing);
                         }
                     }
@@ -346,6 +359,7 @@ impl Sink {
             }
         };
         self.counts.freeze(checkpoint);
+        let open = self.open.iter().map(|record| record.to_le_bytes().to_vec()).collect();
         let keyed = KeyedState {
             operator: SINK_OPERATOR,
             name: "counts".into(),
@@ -359,7 +373,10 @@ impl Sink {
             keyed_files,
             keyed_operators: vec![SINK_OPERATOR],
             keyed_states: vec![keyed],
-            operator_states: vec![state(false, "pending", self.pending.values().map(Committable::encode).collect())],
+            operator_states: vec![
+                state(false, "pending", self.pending.values().map(Committable::encode).collect()),
+                state(false, "open", open),
+            ],
             ..SubtaskSnapshot::default()
         };
         effects.push(Effect::Snapshot(checkpoint, Box::new(snapshot)));

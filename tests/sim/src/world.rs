@@ -66,6 +66,8 @@ pub struct Outcome {
     pub rollbacks: u64,
     /// How many jobs a user started by hand, because an upgrade had ended with none.
     pub by_hand: u64,
+    /// How many jobs were drained when they were stopped.
+    pub drained: u64,
     /// How many executions there were, over all jobs.
     pub generations: u64,
     /// How many times a job was given another parallelism.
@@ -240,6 +242,7 @@ struct World {
     upgrades: u64,
     rollbacks: u64,
     by_hand: u64,
+    drained: u64,
     savepoints: u64,
     /// The epoch in which the JobManager promised to cancel a job.
     cancelled: BTreeMap<JobId, u64>,
@@ -295,6 +298,7 @@ impl World {
             upgrades: 0,
             rollbacks: 0,
             by_hand: 0,
+            drained: 0,
             savepoints: 0,
             cancelled: BTreeMap::new(),
             violation: None,
@@ -351,6 +355,7 @@ impl World {
             upgrades: self.upgrades,
             rollbacks: self.rollbacks,
             by_hand: self.by_hand,
+            drained: self.drained,
             generations: facts().map(|facts| facts.generation).sum(),
             rescales: facts().map(|facts| facts.rescales()).sum(),
             continued: self.continued,

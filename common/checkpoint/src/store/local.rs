@@ -9,11 +9,6 @@ use flott_core::{Error, Result, ResultExt};
 /// The end of the names of files in progress. They begin with a dot.
 const TEMPORARY_SUFFIX: &str = ".part";
 
-/// Whether a file of this name is, or was when its writer died, in progress.
-pub(super) fn is_temporary(name: &str) -> bool {
-    name.starts_with('.') && name.ends_with(TEMPORARY_SUFFIX)
-}
-
 /// Writes a file with its folders: first under another name, and under its own when it is on the disk.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     write_with(path, |file| file.write_all(bytes))
@@ -107,12 +102,5 @@ mod tests {
         write(&folder.path().join("n".repeat(300)), b"one").unwrap_err();
         assert_eq!(names(folder.path()), ["file", "folder"]);
         write(Path::new("/"), b"one").unwrap_err();
-    }
-
-    #[test]
-    fn temporary_names_are_known() {
-        assert!(is_temporary(".file-0123.part"));
-        assert!(!is_temporary("file.part"));
-        assert!(!is_temporary(".hidden"));
     }
 }

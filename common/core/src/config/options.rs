@@ -79,6 +79,9 @@ options! {
     /// What becomes of the last checkpoint of a cancelled job: `NO_EXTERNALIZED_CHECKPOINTS`,
     /// `DELETE_ON_CANCELLATION` or `RETAIN_ON_CANCELLATION`.
     CHECKPOINT_RETENTION: Retention = "execution.checkpointing.externalized-checkpoint-retention", "NO_EXTERNALIZED_CHECKPOINTS", retention;
+    /// Whether a job's folder is looked through, after a failure and at its end, for files that nothing refers to: what
+    /// was being written when the JobManager or a worker died.
+    CHECKPOINT_CLEANER_ORPHANS: bool = "execution.checkpointing.cleaner.orphans", "true", boolean;
 
     /// `hashmap`: keyed state is in memory, and what does not fit goes to local disk. `disk`: it counts on the disk from
     /// the start, so that each checkpoint only has new files.

@@ -485,6 +485,33 @@ fn a_new_leader_shows_the_checkpoints_that_the_log_knows() {
 }
 
 #[test]
+fn a_savepoint_that_the_last_leader_did_not_complete_is_deleted_by_the_next_one() {
+    let mut bed = Bed::running(&[EVERY_SECOND]);
+    let savepoint = |suffix: &str| Request::Savepoint {
+        job: JOB,
+        target: Some("/s".into()),
+        stop: false,
+        drain: false,
+        suffix: suffix.into(),
+    };
+    bed.request(7, savepoint("x"));
+    bed.acknowledge(WORKERS, 1, 1);
+    bed.request(8, savepoint("y"));
+    bed.replace_leader(&[EVERY_SECOND]);
+    bed.add_task_manager(1, "tm-1", 1);
+    bed.add_task_manager(2, "tm-2", 1);
+    bed.run_generation(2);
+    assert_eq!(bed.wait_until(1000), ["3 ← trigger 2", "4 ← trigger 2"]);
+    let lines = bed.acknowledge(WORKERS, 2, 2);
+    assert_eq!(lines[lines.len() - 2..], [r#"delete [] ["file:///s/savepoint-ababab-y"]"#, "list s3://c/JOB"]);
+    let found = vec![format!("s3://c/{JOB}/g1/chk-1/0-0.state"), format!("s3://c/{JOB}/g2/chk-2/_metadata")];
+    let lines = bed.step(Event::FilesListed { job: JOB, result: Ok(found) });
+    assert_eq!(lines, [r#"delete [] ["s3://c/JOB/g1/chk-1"]"#]);
+    let lines = bed.step(Event::FilesListed { job: JOB, result: Err(Error::system("503 Slow Down")) });
+    assert!(lines.is_empty(), "{lines:?}");
+}
+
+#[test]
 fn fault_5_a_job_that_ended_never_runs_again() {
     let mut bed = Bed::running(&[NO_RESTART]);
     bed.set_status(4, 1, 1, TaskStatus::Failed);
@@ -520,7 +547,8 @@ fn a_stop_with_savepoint_ends_the_job_and_answers() {
     let mut bed = Bed::running(&[]);
     let stop = Request::Savepoint { job: JOB, target: Some("/s".into()), stop: true, drain: false, suffix: "x".into() };
     let trigger = "trigger 1 savepoint file:///s/savepoint-ababab-x stop true";
-    assert_eq!(bed.request(7, stop), [format!("3 ← {trigger}"), format!("4 ← {trigger}")]);
+    let asked_for = "propose savepoint file:///s/savepoint-ababab-x".to_owned();
+    assert_eq!(bed.request(7, stop), [asked_for, format!("3 ← {trigger}"), format!("4 ← {trigger}")]);
     bed.acknowledge(WORKERS, 1, 1);
     bed.set_all(WORKERS, 1, TaskStatus::Finishing);
     bed.set_all(WORKERS, 1, TaskStatus::Finished);

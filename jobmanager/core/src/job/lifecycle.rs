@@ -103,6 +103,14 @@ impl Job {
         }
     }
 
+    /// The end of looking for what nothing refers to.
+    pub(crate) fn files_listed(&mut self, ctx: &mut Context<'_>, result: Result<Vec<String>>) {
+        match result {
+            Ok(files) => ctx.commands.extend(self.coordinator.files_listed(files)),
+            Err(_) => self.coordinator.listing_failed(),
+        }
+    }
+
     fn accept(
         &mut self,
         location: String,

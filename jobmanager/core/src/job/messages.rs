@@ -1,6 +1,6 @@
 //! What workers, TaskManagers and clients say to a job.
 
-use flott_control::{Down, ExecutionId, Up, WORKER_STOPPED};
+use flott_control::{Down, ExecutionId, Fact, Up, WORKER_STOPPED};
 use flott_core::ids::{SubtaskId, TaskManagerId, VertexId};
 use flott_core::status::TaskStatus;
 use flott_core::{Error, Result};
@@ -242,6 +242,7 @@ impl Job {
     /// A client wants a savepoint. The reply follows when it is complete, or the job has stopped with it.
     pub(crate) fn savepoint(
         &mut self,
+        ctx: &mut Context<'_>,
         request: RequestId,
         target: Option<String>,
         (stop, drain): (bool, bool),
@@ -262,7 +263,10 @@ impl Job {
         };
         let id = self.id.to_string();
         let location = format!("{target}/savepoint-{}-{suffix}", &id[..6]);
-        self.coordinator.request(request, Wish::Savepoint { location, stop, drain })
+        self.coordinator.request(request, Wish::Savepoint { location: location.clone(), stop, drain })?;
+        // Before any task writes there: it is proposed before the trigger is sent.
+        ctx.propose(Fact::SavepointRequested { job: self.id, location });
+        Ok(())
     }
 
     /// A client wants a checkpoint now. The reply follows when it is complete.

@@ -10,6 +10,7 @@ pub(super) fn decided(fact: &Fact) {
         Fact::JobSubmitted { job, spec, .. } => tracing::info!(%job, name = spec.graph.name, "job accepted"),
         Fact::GenerationStarted { job, generation } => tracing::info!(%job, generation, "execution starts"),
         Fact::JobRescaled { job, parallelism } => tracing::info!(%job, ?parallelism, "job rescaled"),
+        Fact::SavepointRequested { job, location } => tracing::debug!(%job, location, "savepoint requested"),
         Fact::CheckpointCompleted { job, checkpoint } => {
             let (id, bytes) = (checkpoint.id, checkpoint.bytes_written);
             tracing::debug!(%job, id, bytes, location = checkpoint.location, "checkpoint completed");

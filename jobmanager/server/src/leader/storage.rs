@@ -1,4 +1,4 @@
-//! Commands that take long: manifests and deletions, each in a task of its own.
+//! Commands that take long: manifests, listings and deletions, each in a task of its own.
 
 use std::time::Duration;
 
@@ -14,6 +14,9 @@ use super::client::Input;
 /// How long one access to the checkpoint storage may take. The store has shorter limits of its own for
 /// each attempt; this one makes sure that an answer comes.
 const STORAGE_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// How many files of a job are listed at most. What is behind them is found another time.
+const FILES_MAX: usize = 100_000;
 
 /// Writes a manifest and tells the leader.
 pub(super) fn write_manifest(store: Store, inputs: mpsc::Sender<Input>, checkpoint: Checkpoint) {
@@ -47,6 +50,18 @@ pub(super) fn load_manifest(
         let event = Event::ManifestLoaded { job, generation, result };
         // A leader that is gone takes no results.
         let _ = inputs.send(Input::Event(event)).await;
+    });
+}
+
+/// Lists everything below a folder and tells the leader.
+pub(super) fn list_files(store: Store, inputs: mpsc::Sender<Input>, job: JobId, folder: String) {
+    flott_env::spawn(async move {
+        let result = limited(store.list(&folder, FILES_MAX)).await;
+        if let Err(error) = &result {
+            tracing::warn!(%error, folder, "what earlier executions left behind stays there");
+        }
+        // A leader that is gone takes no results.
+        let _ = inputs.send(Input::Event(Event::FilesListed { job, result })).await;
     });
 }
 

@@ -15,7 +15,7 @@
 
 use bytes::{Buf, Bytes};
 use flott_core::time::Timestamp;
-use flott_core::{Error, Result};
+use flott_core::{Error, Result, magic};
 use flott_network::Element;
 use flott_operators::task::PayloadCodec;
 
@@ -127,7 +127,7 @@ impl Writer {
 pub(super) fn read(file: &Bytes, channels: usize) -> Result<Vec<InFlight>> {
     let mut rest = file.clone();
     if rest.get(..MAGIC.len()) != Some(&MAGIC[..]) {
-        return Err(damaged("it does not begin as one that this build can read"));
+        return Err(magic::other_version(MAGIC, file).unwrap_or_else(|| damaged("its first bytes are not FLOTTCH1")));
     }
     rest.advance(MAGIC.len());
     let mut records = Vec::new();
@@ -210,6 +210,12 @@ mod tests {
         let mut without = Writer::new();
         without.add_again(&InFlight { channel: None, content: last });
         assert_eq!(read(&without.into_bytes().into(), 0).unwrap()[0].channel, None);
+    }
+
+    #[test]
+    fn another_version_is_refused_by_its_number() {
+        let error = read(&Bytes::from_static(b"FLOTTCH2"), 4).unwrap_err().message;
+        assert!(error.starts_with("it has format version 2, this build reads versions up to 1"), "{error}");
     }
 
     proptest! {

@@ -311,9 +311,13 @@ impl Counting {
         (snapshot.chain.into_iter().map(|file| file.path).collect(), entries)
     }
 
+    /// A base, and changes that are small beside it.
     fn uploaded(&mut self, checkpoint: CheckpointId, files: &[&str]) {
-        let file = |path: &&str| FileHandle { path: (*path).to_owned(), bytes: 1 << 20, sha256: String::new() };
-        self.subtask.uploaded(checkpoint, files.iter().map(file).collect(), Vec::new());
+        let file = |(index, path): (usize, &&str)| {
+            let bytes = if index == 0 { 1 << 20 } else { 1 << 10 };
+            FileHandle { path: (*path).to_owned(), bytes, sha256: String::new() }
+        };
+        self.subtask.uploaded(checkpoint, files.iter().enumerate().map(file).collect(), Vec::new());
     }
 }
 
@@ -352,6 +356,83 @@ fn savepoints_leave_the_chain_of_checkpoints_alone() {
     bed.subtask.completed(7, false, false).unwrap();
     assert_eq!(bed.snapshot(8, CheckpointKind::Checkpoint), (vec!["7".to_owned()], 0));
     assert_eq!(bed.snapshot(9, savepoint(true)), (none, 1000));
+}
+
+/// The chain of one subtask of a job whose state does not grow.
+struct Folding {
+    chain: Chain,
+    index: u32,
+    base_bytes: u64,
+    change_bytes: u64,
+}
+
+impl Folding {
+    fn new(index: u32, base_bytes: u64, change_bytes: u64) -> Self {
+        let chain = Chain { files: Vec::new(), last: 0, pending: None, needs_base: true, is_incremental: true };
+        Self { chain, index, base_bytes, change_bytes }
+    }
+
+    /// Takes a checkpoint, which becomes complete. Returns what it writes, and whether that is a base.
+    fn checkpoint(&mut self, checkpoint: CheckpointId) -> (u64, bool) {
+        let is_base = !self.chain.can_grow();
+        let bytes = if is_base { self.base_bytes } else { self.change_bytes };
+        let mut files = if is_base { Vec::new() } else { self.chain.files.clone() };
+        let path = format!("s3://c/job/g1/chk-{checkpoint}/1-{}.state", self.index);
+        files.push(FileHandle { path, bytes, sha256: String::new() });
+        (self.chain.last, self.chain.pending, self.chain.needs_base) = (checkpoint, Some((checkpoint, files)), true);
+        self.chain.completed(checkpoint);
+        (bytes, is_base)
+    }
+}
+
+#[test]
+fn bases_are_written_when_changes_have_outgrown_them_and_not_all_at_once() {
+    const SUBTASKS: u32 = 16;
+    const CHECKPOINTS: CheckpointId = 5000;
+    let mut subtasks: Vec<Folding> = (0..SUBTASKS).map(|index| Folding::new(index, 100_000, 1000)).collect();
+    let (mut written, mut most, mut lengths) = (0, 0, Vec::new());
+    for checkpoint in 1..=CHECKPOINTS {
+        let mut bases = 0;
+        for folding in &mut subtasks {
+            let files = folding.chain.files.len();
+            let (bytes, is_base) = folding.checkpoint(checkpoint);
+            written += bytes;
+            bases += u32::from(is_base);
+            lengths.extend((is_base && checkpoint > 1).then_some(files));
+        }
+        assert_eq!(bases == SUBTASKS, checkpoint == 1, "all at once in checkpoint {checkpoint}");
+        most = if checkpoint == 1 { 0 } else { most.max(bases) };
+    }
+    assert!(most <= SUBTASKS / 2, "{most} bases in one checkpoint");
+    let changed = u64::from(SUBTASKS) * CHECKPOINTS * 1000;
+    let percent = written * 100 / changed;
+    assert!((180..220).contains(&percent), "{percent} % of what has changed was written");
+    // A base and the changes of half to one and a half of it.
+    assert!(lengths.iter().all(|files| (50..=153).contains(files)), "{lengths:?}");
+}
+
+#[test]
+fn small_changes_do_not_make_chains_without_end_and_large_ones_none() {
+    let longest = |change_bytes: u64| {
+        let mut folding = Folding::new(0, 1 << 30, change_bytes);
+        (1..=1000).map(|checkpoint| (folding.checkpoint(checkpoint), folding.chain.files.len()).1).max()
+    };
+    let few = longest(1).unwrap_or_default() as u64;
+    assert!((CHANGES_PER_BASE / 2..=CHANGES_PER_BASE * 3 / 2 + 2).contains(&few), "{few} files");
+    assert!(longest(1 << 30) <= Some(3));
+    assert!(!Folding::new(0, 1, 1).chain.is_long(), "there is nothing to fold");
+}
+
+#[test]
+fn the_limit_of_a_base_does_not_change_when_it_is_restored() {
+    let mut folding = Folding::new(3, 100_000, 1000);
+    while !folding.chain.is_long() {
+        folding.checkpoint(folding.chain.last + 1);
+    }
+    let files = folding.chain.files.clone();
+    let chain =
+        |files: &[FileHandle]| Chain { files: files.to_vec(), needs_base: false, ..Folding::new(3, 1, 1).chain };
+    assert!(!chain(&files).can_grow() && chain(&files[..files.len() - 1]).can_grow());
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! One run: an immutable file whose index and filter are in memory.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 use flott_core::Result;
 use flott_core::key_group::KeyGroup;
+use flott_core::magic::other_version;
 use lz4_flex::block::decompress_into;
 
 use super::block::{Block, BlockMeta};
@@ -24,6 +26,16 @@ pub(super) struct GroupPart {
     pub(super) entries: u64,
     /// Its bytes in the file.
     pub(super) bytes: u64,
+}
+
+/// Refuses a run of another version. Whether the file is a run at all is for [`super::ColdStore::adopt_run`] to see.
+///
+/// # Errors
+/// What goes behind the file's name: its version and the way out, or why it cannot be read.
+pub fn check_version(file: &Path) -> Result<()> {
+    let mut magic = Vec::new();
+    File::open(file)?.take(MAGIC.len() as u64).read_to_end(&mut magic)?;
+    other_version(MAGIC, &magic).map_or(Ok(()), Err)
 }
 
 /// A file of sorted entries, removed with this value.
@@ -75,7 +87,8 @@ impl Run {
         let mut magic = [0; MAGIC.len()];
         read(&mut magic, 0)?;
         if magic != *MAGIC {
-            return Err(location.damaged(0, "it does not begin with FLOTTRN1, so it is no run of this version"));
+            let other = other_version(MAGIC, &magic).map(|error| error.context(location.path().display()));
+            return Err(other.unwrap_or_else(|| location.damaged(0, "it does not begin with FLOTTRN1")));
         }
         let mut footer = [0; FOOTER_BYTES];
         read(&mut footer, footer_at)?;

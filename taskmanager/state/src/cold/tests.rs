@@ -434,6 +434,22 @@ fn no_altered_file_is_taken_for_a_good_one() {
     }
 }
 
+#[test]
+fn a_run_of_another_version_is_refused_by_its_number() {
+    let disk = disk();
+    let mut store = open(&disk, "s", small(false));
+    write(&mut store, &[put(1, 1, b"v")].into());
+    let run = store.live_files()[0].path.clone();
+    let (file, mut bytes) = (disk.path().join("newer.run"), fs::read(&run).unwrap());
+    bytes[7] = b'2';
+    fs::write(&file, bytes).unwrap();
+    for error in [check_version(&file).unwrap_err(), read_all(&disk, &file).unwrap_err()] {
+        assert!(error.message.contains("it has format version 2, this build reads versions up to 1"), "{error}");
+        assert_eq!(error.kind, flott_core::ErrorKind::Input, "a restart is no help");
+    }
+    check_version(&run).unwrap();
+}
+
 /// The form of a file never changes silently: files of older builds are restored.
 #[test]
 fn the_form_of_a_run_is_what_it_was() {

@@ -151,7 +151,8 @@ impl World {
             (Request::Checkpoint { .. } | Request::Savepoint { stop: false, .. }, Ok(Reply::Completed(location))) => {
                 self.oracle.check_exists(location)
             }
-            (Request::Savepoint { job, stop: true, .. }, Ok(Reply::Completed(location))) => {
+            (Request::Savepoint { job, stop: true, drain, .. }, Ok(Reply::Completed(location))) => {
+                self.drained += u64::from(*drain);
                 if self.oracle.jobs.get(job).is_none_or(|facts| facts.end.is_none()) {
                     return Err(format!("a client was told that job {job} has stopped, which the log does not say"));
                 }

@@ -33,7 +33,8 @@ impl World {
             Fault::TaskManager | Fault::Worker | Fault::Task => self.inject_into_process(fault),
             Fault::Savepoint | Fault::Stop => {
                 let (stop, suffix) = (fault == Fault::Stop, self.savepoint_suffix());
-                self.request(Request::Savepoint { job, target: None, stop, drain: false, suffix });
+                let drain = stop && self.random.chance(50);
+                self.request(Request::Savepoint { job, target: None, stop, drain, suffix });
             }
             Fault::Upgrade => self.begin_upgrade(line),
             Fault::Client => self.kill_client(),

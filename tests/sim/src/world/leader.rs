@@ -72,6 +72,15 @@ impl World {
                 let event = Event::ManifestLoaded { job, generation, result };
                 self.after(1, 50, Occurrence::Answer { epoch, event });
             }
+            Command::ListFiles { job, folder } => {
+                self.trace.line(self.now_ms, format_args!("list {folder}"));
+                let result = match self.now_ms < self.scenario.calm_ms && self.random.chance(10) {
+                    true => Err(Error::system("503 Slow Down")),
+                    false => Ok(self.store.list(&folder)),
+                };
+                let event = Event::FilesListed { job, result };
+                self.after(1, 200, Occurrence::Answer { epoch, event });
+            }
             Command::Delete { files, folders } => {
                 self.trace.line(self.now_ms, format_args!("delete {files:?} {folders:?}"));
                 let result = self.store.delete(&files, &folders, &self.oracle);
@@ -276,6 +285,7 @@ fn name_of(fact: &Fact) -> String {
         Fact::JobSubmitted { job, .. } => format!("submitted {job}"),
         Fact::GenerationStarted { generation, .. } => format!("generation {generation}"),
         Fact::JobRescaled { parallelism, .. } => format!("parallelism {parallelism:?}"),
+        Fact::SavepointRequested { location, .. } => format!("savepoint {location}"),
         Fact::CheckpointCompleted { checkpoint, .. } => format!("checkpoint {} {}", checkpoint.id, checkpoint.location),
         Fact::CheckpointDropped { checkpoint, .. } => format!("drop {checkpoint}"),
         Fact::JobEnded { end, .. } => format!("end {:?}", end),

@@ -85,6 +85,13 @@ impl Store {
         Ok(())
     }
 
+    /// The URLs of all files below a folder.
+    pub(super) fn list(&self, folder: &str) -> Vec<String> {
+        let prefix = format!("{folder}/");
+        let manifests = self.manifests.keys().map(|location| format!("{location}/{METADATA_FILE}"));
+        self.files.keys().cloned().chain(manifests).filter(|file| file.starts_with(&prefix)).collect()
+    }
+
     /// What there is below a folder.
     pub(super) fn below(&self, folder: &str) -> impl Iterator<Item = &String> {
         let prefix = format!("{folder}/");

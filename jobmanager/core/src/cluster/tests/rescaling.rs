@@ -172,7 +172,7 @@ fn a_rescale_waits_for_the_checkpoint_before_it() {
 fn rescaled_before_a_savepoint() -> Bed {
     let mut bed = Bed::with_room(&[RESTART]);
     bed.request(7, rescale(Parallelism::All(4)));
-    assert!(bed.request(8, savepoint(false)).is_empty());
+    assert_eq!(bed.request(8, savepoint(false)), ["propose savepoint file:///s/savepoint-ababab-x"]);
     bed.is_log_slow = true;
     bed.acknowledge(WORKERS, 1, 1);
     assert_eq!(bed.make_durable(), DONE[..3], "nothing is triggered before the switch");
