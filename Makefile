@@ -1,10 +1,10 @@
-# make demo · make test · make check · make bench · make bench-nexmark: each installs what it needs first.
+# make demo · make upgrade-demo · make test · make check · make bench · make bench-nexmark: each installs what it needs first.
 
 # All checkouts build into one folder, so that a fresh clone does not build the dependencies again.
 export CARGO_TARGET_DIR ?= $(HOME)/.cache/flott/target
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: help demo test check bench bench-nexmark setup setup-bench data
+.PHONY: help demo upgrade-demo test check bench bench-nexmark setup setup-bench data
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -14,6 +14,9 @@ help: ## show this list
 
 demo: data ## a cluster of three processes, a job on real data, a kill -9, and the right result
 	scripts/demo.sh
+
+upgrade-demo: setup ## a job in two versions: checked, upgraded, rescaled, and its state queried
+	scripts/upgrade.sh
 
 # The end-to-end tests start the programs that the first line builds.
 test: data ## all tests, those with real processes and kills included
@@ -42,7 +45,3 @@ setup-bench:
 
 data: setup
 	@.venv/bin/python scripts/fetch-flights.py
-
-.PHONY: upgrade-demo
-upgrade-demo: setup ## a job in two versions: checked, upgraded, rescaled, and its state queried
-	scripts/upgrade.sh

@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # The upgrade demo: examples/accounts goes from its first version to its second while it runs, after two upgrades that must not
 # succeed, is rescaled, and still writes what one uninterrupted run would. Stops everything that it started, also on an
-# error or Ctrl-C.
+# error or Ctrl-C. With FLOTT_BIN_DIR it builds nothing: the programs are in that folder.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export LC_ALL=C
 
 target=${CARGO_TARGET_DIR:-$HOME/.cache/flott/target}
-flott=$target/debug/flott
-v1=$target/debug/accounts-v1
-v2=$target/debug/accounts-v2
+bins=${FLOTT_BIN_DIR:-$target/debug}
+flott=$bins/flott
+v1=$bins/accounts-v1
+v2=$bins/accounts-v2
 wait_s_max=180 # for each thing that is waited for
 
 if [ -t 1 ]; then bold=$'\e[1m' red=$'\e[31m' green=$'\e[32m' plain=$'\e[0m'; else bold='' red='' green='' plain=''; fi
@@ -100,8 +101,10 @@ check_entries() {
   note "${green}$count entries, each as in one uninterrupted run: none lost, none twice, balances continuous$plain"
 }
 
-step "building (the first time takes minutes)"
-CARGO_TARGET_DIR=$target cargo build --workspace --bins
+if [ -z "${FLOTT_BIN_DIR:-}" ]; then
+  step "building (the first time takes minutes)"
+  CARGO_TARGET_DIR=$target cargo build --workspace --bins
+fi
 
 step "starting one JobManager and two TaskManagers with two slots each"
 read -r rest_port rpc_port < <(python3 -c '

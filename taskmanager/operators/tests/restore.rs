@@ -77,6 +77,19 @@ fn context(io: &tokio::runtime::Handle, state: StateBackend) -> TaskContext {
 
 type Make<In> = Box<dyn Fn(&StateBackend, Log) -> Box<dyn Push<In>>>;
 
+/// Where state is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Backend {
+    /// In memory.
+    Memory,
+    /// In memory, of which there is hardly any: all of it is on disk but for a moment.
+    Spilling,
+    /// The same, and on disk before anything happens.
+    Disk,
+}
+
+const BACKENDS: [Backend; 3] = [Backend::Memory, Backend::Spilling, Backend::Disk];
+
 /// An operator that can be replaced by one restored from its snapshots.
 struct Bed<In> {
     make: Make<In>,
@@ -108,10 +121,14 @@ impl<In: Data> Bed<In> {
         Self { make, state, disk: None, log, node, files, keyed_states, runs }
     }
 
-    /// The same with hardly any memory for state: all of it is on disk but for a moment.
-    fn on_disk(mut self) -> Self {
+    /// The same with its state there.
+    fn on(mut self, backend: Backend) -> Self {
+        if backend == Backend::Memory {
+            return self;
+        }
         let disk = tempfile::tempdir().unwrap();
-        self.state = StateBackend::new(MemoryBudget::new(500), Some(disk.path().to_owned()), false);
+        let (budget, directory) = (MemoryBudget::new(500), Some(disk.path().to_owned()));
+        self.state = StateBackend::new(budget, directory, backend == Backend::Disk);
         self.disk = Some(disk);
         self.node = (self.make)(&self.state, Arc::clone(&self.log));
         self.node.control(&mut Control::Open(&mut RestoredState::default())).unwrap();
@@ -321,15 +338,15 @@ fn what_each_state_takes_is_told_with_its_times() {
         (|| aligned(10, 10, 5), &["windows"], 0),
         (|| sessions(10, 5), &["sessions"], 0),
     ];
-    for ((make, names, with_times), is_on_disk) in makes.iter().flat_map(|make| [(make, false), (make, true)]) {
-        let mut bed = if is_on_disk { make().on_disk() } else { make() };
+    for ((make, names, with_times), backend) in makes.iter().flat_map(|make| BACKENDS.map(|backend| (make, backend))) {
+        let mut bed = make().on(backend);
         bed.push((0..50).map(|key| (key, i64::from(key))).collect(), (0..50).collect());
         let states = bed.maintain();
         assert_eq!(states.iter().map(|state| state.name.as_str()).collect::<Vec<_>>(), *names);
         assert!(states.iter().all(|state| state.operator == OPERATOR));
         let StateMetrics { entries, memory_bytes, index_bytes, disk_bytes, .. } = states[*with_times];
         assert!(entries == 50 && (50 * 8..50 * 300).contains(&index_bytes), "{states:?}");
-        assert!(memory_bytes >= index_bytes && (disk_bytes > 0) == is_on_disk, "{states:?}");
+        assert!(memory_bytes >= index_bytes && (disk_bytes > 0) == (backend != Backend::Memory), "{states:?}");
         assert_eq!(bed.state.budget().used(), states.iter().map(|state| state.memory_bytes).sum::<u64>());
         // Timers register others until they have counted down.
         (0..10).for_each(|step| bed.watermark(step * 1000));
@@ -352,11 +369,11 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..60)
 }
 
-/// What comes out with the restarts, without them, and with them if there is no memory for state. Keys that are due at
-/// the same time may come in another order.
-fn outputs(make: fn() -> Bed<(u8, i64)>, steps: &[Step]) -> [Vec<String>; 3] {
-    [(true, false), (false, false), (true, true)].map(|(restarts, is_on_disk)| {
-        let (mut bed, mut highest) = (if is_on_disk { make().on_disk() } else { make() }, i64::MIN);
+/// What comes out without the restarts in `steps`, and with them over each backend. Keys that are due at the same time
+/// may come in another order.
+fn outputs(make: fn() -> Bed<(u8, i64)>, steps: &[Step]) -> (Vec<String>, [Vec<String>; 3]) {
+    let output = |restarts: bool, backend: Backend| {
+        let (mut bed, mut highest) = (make().on(backend), i64::MIN);
         let mut is_first = true;
         for step in steps {
             match step {
@@ -377,44 +394,42 @@ fn outputs(make: fn() -> Bed<(u8, i64)>, steps: &[Step]) -> [Vec<String>; 3] {
         let mut blocks: Vec<Vec<String>> = log.split(|line| line.starts_with("watermark")).map(<[_]>::to_vec).collect();
         blocks.iter_mut().for_each(|block| block.sort());
         blocks.concat()
-    })
+    };
+    (output(false, Backend::Memory), BACKENDS.map(|backend| output(true, backend)))
+}
+
+fn check_restarts(make: fn() -> Bed<(u8, i64)>, steps: &[Step]) -> Result<(), TestCaseError> {
+    let (without, with) = outputs(make, steps);
+    for (backend, with) in BACKENDS.iter().zip(with) {
+        prop_assert_eq!(&with, &without, "{:?}", backend);
+    }
+    Ok(())
 }
 
 proptest! {
     #[test]
     fn tumbling_windows_survive_restarts(steps in steps()) {
-        let [with, without, on_disk] = outputs(|| aligned(20, 20, 0), &steps);
-        prop_assert_eq!(&with, &without);
-        prop_assert_eq!(on_disk, without);
+        check_restarts(|| aligned(20, 20, 0), &steps)?;
     }
 
     #[test]
     fn sliding_windows_with_lateness_survive_restarts(steps in steps()) {
-        let [with, without, on_disk] = outputs(|| aligned(40, 10, 25), &steps);
-        prop_assert_eq!(&with, &without);
-        prop_assert_eq!(on_disk, without);
+        check_restarts(|| aligned(40, 10, 25), &steps)?;
     }
 
     #[test]
     fn sessions_survive_restarts(steps in steps()) {
-        let [with, without, on_disk] = outputs(|| sessions(15, 0), &steps);
-        prop_assert_eq!(&with, &without);
-        prop_assert_eq!(on_disk, without);
+        check_restarts(|| sessions(15, 0), &steps)?;
     }
 
     #[test]
     fn sessions_with_lateness_survive_restarts(steps in steps()) {
-        let [with, without, on_disk] = outputs(|| sessions(15, 40), &steps);
-        prop_assert_eq!(&with, &without);
-        prop_assert_eq!(on_disk, without);
+        check_restarts(|| sessions(15, 40), &steps)?;
     }
 
     #[test]
     fn timers_and_values_survive_restarts(steps in steps()) {
-        let make = || Bed::new::<String, _>(|cx| KeyedProcess::new(CountDown::default(), by_key(), cx));
-        let [with, without, on_disk] = outputs(make, &steps);
-        prop_assert_eq!(&with, &without);
-        prop_assert_eq!(on_disk, without);
+        check_restarts(|| Bed::new::<String, _>(|cx| KeyedProcess::new(CountDown::default(), by_key(), cx)), &steps)?;
     }
 }
 
@@ -495,9 +510,9 @@ fn second_version() -> Bed<(u8, i64)> {
 
 #[test]
 fn a_checkpoint_is_restored_by_the_next_version() {
-    for (was_on_disk, is_on_disk) in [(false, false), (false, true), (true, false), (true, true)] {
+    for (before, after) in BACKENDS.iter().flat_map(|before| BACKENDS.map(|after| (*before, after))) {
         let push = |bed: &mut Bed<(u8, i64)>, rows: Vec<(u8, i64)>| bed.push(rows, vec![]);
-        let mut old = if was_on_disk { first_version().on_disk() } else { first_version() };
+        let mut old = first_version().on(before);
         push(&mut old, (0..50).map(|key| (key, 100 + i64::from(key))).collect());
         old.snapshot(SnapshotMode::Full);
         // Changed, removed, new, and both removed and new.
@@ -506,12 +521,12 @@ fn a_checkpoint_is_restored_by_the_next_version() {
         push(&mut old, vec![(4, 0), (60, 1)]);
         let operator_states = old.snapshot(SnapshotMode::Incremental);
 
-        let mut new = if is_on_disk { second_version().on_disk() } else { second_version() };
+        let mut new = second_version().on(after);
         new.node = (new.make)(&new.state, Arc::clone(&new.log));
         let files = old.files.iter().cloned().map(Bytes::from).collect();
         let mut restored = RestoredState::new(vec![KeyedContents { files, states: old.states() }], operator_states);
         let opened = new.node.control(&mut Control::Open(&mut restored));
-        if was_on_disk && !is_on_disk {
+        if before != Backend::Memory && after == Backend::Memory {
             // As without a migration: there is nowhere to put its files.
             assert!(opened.unwrap_err().to_string().contains("set 'io.tmp.dirs'"));
             continue;
@@ -545,7 +560,7 @@ fn a_checkpoint_is_restored_by_the_next_version() {
             "1: 109 in 5",
         ];
         let log: Vec<String> = new.finish().into_iter().filter(|line| !line.starts_with("watermark")).collect();
-        assert_eq!(log, expected.map(|line| format!("\"{line}\" at None")), "{was_on_disk} {is_on_disk}");
+        assert_eq!(log, expected.map(|line| format!("\"{line}\" at None")), "{before:?} {after:?}");
     }
 }
 

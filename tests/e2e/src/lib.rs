@@ -24,7 +24,8 @@
 //! - [`Cluster`]: starts, kills and restarts processes; everything ends with it, and a failed test shows all logs
 //! - [`CommandOutput`]: what a command printed, and how it ended
 //! - [`Process`], [`Paused`]: one process, and what the kernel says about others
-//! - [`visible_lines`], [`assert_same`], [`Numbers`]: what a sink has committed, and whether it is right
+//! - [`visible_lines`], [`assert_same`], [`Numbers`], [`account_entries`]: what a sink has committed, and whether it is right
+//! - [`all_kinds`], [`kinds_lines`]: a job with state of every kind, and what it writes
 //! - [`OutputWatch`]: how long a sink has committed nothing
 //! - [`copy_folder`], [`files_below`], [`change_file`], [`local_path`]: savepoints as folders
 //! - [`Random`]: numbers from a seed that can be given again
@@ -32,13 +33,16 @@
 //! - [`Terminal`]: a command on a terminal, and someone who types
 //! - [`until`]: waiting, never without a limit
 
+mod accounts;
 mod binaries;
+mod checkpoint;
 mod cluster;
 mod command;
 mod folder;
 mod gap;
 mod http;
 mod job;
+mod kinds;
 mod numbers;
 mod output;
 mod permit;
@@ -49,15 +53,17 @@ mod setup;
 mod terminal;
 mod wait;
 
+pub use accounts::account_entries;
 pub use binaries::{binary, flights_events, python, repository};
 pub use cluster::Cluster;
 pub use command::{CommandOutput, run_command};
 pub use folder::{change_file, copy_folder, files_below, local_path};
 pub use gap::OutputWatch;
 pub use http::request;
+pub use kinds::{all_kinds, kinds_lines};
 pub use numbers::{KEYS, Numbers, STRIDES, line};
 pub use output::{assert_same, visible_lines};
-pub use process::{Paused, Process, environment_of, is_running, signal};
+pub use process::{Paused, Process, environment_of, is_running, peak_memory, signal};
 pub use random::Random;
 pub use scripts::has_late_rows;
 pub use setup::{Setup, free_port};

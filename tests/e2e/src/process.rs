@@ -85,6 +85,13 @@ pub fn is_running(pid: u32) -> bool {
     state_and_parent(pid).is_some_and(|(state, _)| state != 'Z')
 }
 
+/// The most memory in bytes that a process has had so far (its `VmHWM`), if it is there.
+pub fn peak_memory(pid: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(peak.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
+}
+
 /// The running children of a process.
 pub(crate) fn children(parent: u32) -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -105,6 +112,13 @@ mod tests {
 
     use super::*;
     use crate::wait::until;
+
+    #[test]
+    fn a_peak_is_as_high_as_it_was() {
+        drop(std::hint::black_box(vec![1_u8; 64 << 20]));
+        assert!(peak_memory(std::process::id()).unwrap() >= 64 << 20);
+        assert_eq!(peak_memory(0), None);
+    }
 
     #[test]
     fn processes_are_seen_and_killed() {

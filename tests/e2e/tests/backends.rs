@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use flott_e2e::{Cluster, Numbers, Paused, Setup, binary, files_below, signal, until, visible_lines};
+use flott_e2e::{
+    Cluster, Numbers, Paused, Setup, assert_same, binary, files_below, line, peak_memory, signal, until, visible_lines,
+};
 
 /// With 64 keys ten times as much as the memory that is allowed.
 const PADDING: &str = "160000";
@@ -61,6 +63,60 @@ fn what_memory_has_no_room_for_is_on_disk_and_survives() {
 #[test]
 fn state_on_disk_survives() {
     survives("disk");
+}
+
+/// Ten times what all keyed state of a TaskManager may take: so many keys, with so much each.
+const BUDGET: u64 = 30 << 20;
+const WIDE_KEYS: u64 = 30_720;
+const WIDE_PADDING: u64 = 10_240;
+
+/// What a worker may take beside its budget and what it takes without state: snapshots on their way, indexes and filters,
+/// merging, and what the allocator keeps.
+const OVERHEAD: u64 = 100 << 20;
+
+/// Runs the numbers of all keys twice, to their end. Returns the most memory that the worker has had, and the most that was
+/// on disk.
+fn peaks(cluster: &Cluster, scratch: &Path, backend: &str, padding: u64) -> (u64, u64) {
+    let (output, count) = (cluster.path(&format!("out-{padding}")), 2 * WIDE_KEYS);
+    let backend = format!("state.backend.type={backend}");
+    let engine = ["-p", "2", "-D", "execution.checkpointing.interval=2s", "-D", &backend];
+    let [keys, padding, count_text] = [WIDE_KEYS, padding, count].map(|number| number.to_string());
+    let sizes = ["--keys", &keys, "--padding", &padding, "--count", &count_text, "--rows-per-second", "4000"];
+    let arguments = [&["--case", "numbers", "--output", &output][..], &sizes].concat();
+    let job = cluster.run_job(&binary("e2e-job"), &engine, &arguments);
+    let (mut memory, mut disk) = (0, 0);
+    until("the end of the job", Duration::from_secs(180), || {
+        memory = cluster.workers_of(&job).into_iter().filter_map(peak_memory).fold(memory, u64::max);
+        disk = disk.max(bytes_below(scratch));
+        let state = cluster.try_rest(&format!("/jobs/{job}"))?["state"].clone();
+        assert_ne!(state, "FAILED", "{}", cluster.exceptions(&job));
+        if state == "FINISHED" { Ok(()) } else { Err(state.to_string()) }
+    });
+    let expected: Vec<String> = (0..count).map(|number| line(number, number / WIDE_KEYS + 1)).collect();
+    assert_same("numbers of many keys", &visible_lines(&output), &expected);
+    (memory, disk)
+}
+
+/// State that is ten times the budget costs a worker the budget, and not the state.
+fn keeps_to_its_memory(backend: &str) {
+    let scratch = tempfile::tempdir().expect("a temporary folder");
+    let setup = Setup::new(1, 2).option("taskmanager.memory.managed.size", &BUDGET.to_string());
+    let cluster = setup.option("io.tmp.dirs", scratch.path().to_str().expect("its name is UTF-8")).start();
+    let (without, _) = peaks(&cluster, scratch.path(), backend, 0);
+    let (with, disk) = peaks(&cluster, scratch.path(), backend, WIDE_PADDING);
+    println!("{backend}: {} MB with {} MB on disk, {} MB without", with >> 20, disk >> 20, without >> 20);
+    assert!(disk > 8 * BUDGET, "only {disk} bytes are on disk");
+    assert!(with < without + BUDGET + OVERHEAD, "{with} bytes of memory, {without} without state");
+}
+
+#[test]
+fn memory_keeps_to_its_budget_with_ten_times_the_state() {
+    keeps_to_its_memory("hashmap");
+}
+
+#[test]
+fn state_on_disk_keeps_to_its_budget_with_ten_times_the_state() {
+    keeps_to_its_memory("disk");
 }
 
 #[test]

@@ -1,11 +1,13 @@
 //! Another parallelism for a running job: every record is there once, processes stay, what cannot be is refused, and a
-//! failure in the middle leaves the job on one of the two sides.
+//! failure in the middle leaves the job on one of the two sides. In reactive mode the job follows the slots by itself.
 
 use std::collections::BTreeSet;
 use std::thread;
 use std::time::Duration;
 
-use flott_e2e::{Cluster, CommandOutput, Numbers, OutputWatch, Paused, Random, binary, run_command, visible_lines};
+use flott_e2e::{
+    Cluster, CommandOutput, Numbers, OutputWatch, Paused, Random, Setup, binary, run_command, until, visible_lines,
+};
 
 /// How long a rescale may take whose cluster loses a process on the way.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -126,6 +128,55 @@ fn one_rescale_at_a_time() {
     drop(paused);
     first.join().expect("the command ends").succeeded();
     second.refused(&["being rescaled already"]);
+    cluster.wait_for_parallelism(&job, &[4, 4]);
+    stop_and_count(&cluster, &job, &output);
+}
+
+#[test]
+fn a_rescale_waits_for_the_checkpoint_that_is_under_way() {
+    let cluster = Cluster::start(2, 2);
+    let output = cluster.path("out");
+    let job = cluster.run_job(&binary("e2e-job"), &["-p", "2"], &["--case", "numbers", "--output", &output]);
+    cluster.wait_for_status(&job, "RUNNING", LIMIT);
+    let generation = cluster.generation(&job);
+    // While a worker is paused the checkpoint cannot come to its end.
+    let paused = Paused::new(cluster.workers_of(&job)[0]);
+    let mut command = cluster.command();
+    command.args(["checkpoint", "-m", &cluster.address(), &job]);
+    let checkpoint = thread::spawn(move || run_command(&mut command, LIMIT));
+    until("the checkpoint to be under way", LIMIT, || match cluster.checkpoints_under_way(&job) {
+        0 => Err("none is".to_owned()),
+        _ => Ok(()),
+    });
+    let rescale = rescale_meanwhile(&cluster, &job, 4);
+    thread::sleep(Duration::from_secs(1));
+    assert_eq!((cluster.generation(&job), cluster.checkpoints_under_way(&job)), (generation, 1), "neither has ended");
+    drop(paused);
+    checkpoint.join().expect("the command ends").succeeded();
+    rescale.join().expect("the command ends").succeeded();
+    cluster.wait_for_status(&job, "RUNNING", LIMIT);
+    assert_eq!((cluster.parallelism(&job), cluster.generation(&job)), (vec![4, 4], generation + 1));
+    stop_and_count(&cluster, &job, &output);
+}
+
+#[test]
+fn in_reactive_mode_the_parallelism_follows_the_slots() {
+    let setup = Setup::new(1, 2).option("scheduler-mode", "reactive");
+    let patience = "jobmanager.adaptive-scheduler.executing.resource-stabilization-timeout";
+    let mut cluster = setup.option(patience, "500ms").start();
+    let output = cluster.path("out");
+    let job = start_numbers(&cluster, &output);
+    cluster.wait_for_parallelism(&job, &[2, 2]);
+    let first = workers(&cluster, &job);
+
+    cluster.add_task_manager();
+    cluster.wait_for_parallelism(&job, &[4, 4]);
+    assert!(first.is_subset(&workers(&cluster, &job)), "the worker that was there has not stayed");
+    cluster.flott("rescale", &[&job, "-p", "3"]).refused(&["scheduler-mode: reactive", "add or remove TaskManagers"]);
+
+    cluster.kill_task_manager(1);
+    cluster.wait_for_parallelism(&job, &[2, 2]);
+    cluster.start_task_manager(1);
     cluster.wait_for_parallelism(&job, &[4, 4]);
     stop_and_count(&cluster, &job, &output);
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use flott_e2e::{
-    Cluster, KEYS, Numbers, binary, change_file, copy_folder, files_below, local_path, until, visible_lines,
+    Cluster, KEYS, Numbers, binary, change_file, copy_folder, files_below, local_path, signal, until, visible_lines,
 };
 
 const FINISH_TIMEOUT: Duration = Duration::from_secs(60);
@@ -198,6 +198,40 @@ fn a_damaged_savepoint_is_refused_with_the_name_of_the_file() {
         refused(&incomplete, &file, "does not exist");
     }
     assert!(visible_lines(cluster.path("none")).is_empty());
+}
+
+#[test]
+fn a_claimed_savepoint_goes_when_the_job_has_checkpoints_of_its_own_and_any_other_stays() {
+    let cluster = Cluster::start(1, 4);
+    let first = cluster.path("first");
+    let job = start_numbers(&cluster, &first);
+    let savepoint = local_path(&cluster.stop(&job, &cluster.path("savepoints"), false));
+    let (claimed, kept) = (cluster.path("claimed"), cluster.path("kept"));
+    copy_folder(&savepoint, &claimed);
+    copy_folder(&savepoint, &kept);
+    let files = files_below(&kept, "");
+
+    let start = |folder: &str, mode: &str, output: &str| {
+        let engine = [CHECKPOINTS, &["-p", "2", "-s", folder, "--claimMode", mode]].concat();
+        cluster.run_job(&binary("e2e-job"), &engine, &["--case", "numbers", "--output", output])
+    };
+    let (output, other_output) = (cluster.path("second"), cluster.path("third"));
+    let (job, other) = (start(&claimed, "claim", &output), start(&kept, "no_claim", &other_output));
+    until("the claimed savepoint to go", FINISH_TIMEOUT, || match Path::new(&claimed).exists() {
+        false => Ok(()),
+        true => Err(format!("it is there after checkpoint {}", cluster.last_checkpoint(&job))),
+    });
+    // It needs nothing of it any more: what it starts from now are its own files.
+    signal(cluster.workers_of(&job)[0], "KILL");
+    cluster.wait_for_generation(&job, 2);
+    cluster.wait_for_checkpoints(&other, cluster.last_checkpoint(&other) + 2);
+    assert_eq!(files_below(&kept, ""), files, "a savepoint that is not claimed is the user's");
+    for (job, output) in [(&job, &output), (&other, &other_output)] {
+        cluster.stop(job, &cluster.path("savepoints"), false);
+        let (first, rest) = (visible_lines(&first), visible_lines(output));
+        Numbers::read(first.iter().chain(&rest)).assert_no_gaps();
+    }
+    assert_eq!(files_below(&kept, ""), files);
 }
 
 #[test]

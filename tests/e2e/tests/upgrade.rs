@@ -4,12 +4,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use flott_e2e::{
-    Cluster, CommandOutput, binary, change_file, copy_folder, files_below, local_path, repository, run_command, signal,
-    visible_lines,
+    Cluster, CommandOutput, account_entries as entries, binary, change_file, copy_folder, files_below, local_path,
+    run_command, signal, visible_lines,
 };
 use serde_json::Value;
 
@@ -65,14 +64,6 @@ fn outcome(report: &Value, state: &str) -> (String, String) {
     let entry = entries.iter().find(|entry| entry["operator"] == "Accounts" && entry["state"] == state);
     let entry = entry.unwrap_or_else(|| panic!("no state '{state}' in {report}"));
     (entry["outcome"].as_str().unwrap_or_default().to_owned(), entry["notes"].to_string())
-}
-
-/// How many entries there are, if each is right and none is lost or there twice: what an uninterrupted run would write.
-#[track_caller]
-fn entries(output: &str) -> u64 {
-    let script = repository().join("examples/accounts/expected.py");
-    let checked = run_command(Command::new("python3").arg(script).args(["--check", output]), LIMIT).succeeded();
-    checked.stdout.trim().parse().unwrap_or_else(|error| panic!("{error}: {}", checked.text()))
 }
 
 #[test]
@@ -153,6 +144,34 @@ fn the_second_version_starts_from_a_checkpoint_of_the_first_one() {
     let after = entries(&output);
     assert!(after > before, "{after} entries, {before} before the second version");
     query_state(&cluster, &savepoint, &output);
+}
+
+#[test]
+fn the_second_version_takes_what_was_in_flight_to_the_first_one() {
+    let cluster = Cluster::start(2, 1);
+    let output = cluster.path("entries");
+    let options = [
+        "execution.checkpointing.unaligned.enabled=true",
+        "execution.checkpointing.externalized-checkpoint-retention=RETAIN_ON_CANCELLATION",
+    ];
+    let options = options.iter().flat_map(|option| ["-D", *option]);
+    let engine: Vec<&str> = ["-p", "2"].into_iter().chain(options).collect();
+    let arguments = ["--output", &output, "--rows-per-second", "20000"];
+    let job = cluster.run_job(&binary("accounts-v1"), &engine, &arguments);
+    cluster.wait_for_status(&job, "RUNNING", LIMIT);
+    let checkpoint = cluster.checkpoint_in_flight(&job);
+    cluster.cancel(&job);
+    let checkpoint = checkpoint.to_str().expect("its name is UTF-8");
+    let report = json(&check(&cluster, checkpoint, 2, &[], &[]).succeeded());
+    assert_eq!(outcome(&report, "account").0, "migrated", "{report}");
+
+    // At another parallelism, where records in flight go to other subtasks than they were sent to.
+    let engine = ["-p", "1", "-s", checkpoint, "-D", "execution.checkpointing.interval=200ms"];
+    let new_job = cluster.run_job(&binary("accounts-v2"), &engine, &["--output", &output]);
+    cluster.wait_for_checkpoints(&new_job, 2);
+    let before = entries(&output);
+    cluster.stop(&new_job, &cluster.path("savepoints"), false);
+    assert!(entries(&output) > before);
 }
 
 /// Lists and queries the second version's state, which must agree with what it wrote.
@@ -273,10 +292,12 @@ fn a_savepoint_is_a_folder_that_can_be_moved_and_must_be_whole() {
     let (folder, file) = copy_of(&cluster, moved.as_ref(), "altered", STATE);
     change_file(&file, |bytes| bytes[0] ^= 1);
     let file = file.to_str().expect("its name is UTF-8");
-    state(&cluster, &[&folder, "--verify"]).refused(&[file, "is damaged: its SHA-256 is"]);
+    let altered = [file, "is damaged: its SHA-256 is"];
+    state(&cluster, &[&folder, "--verify"]).refused(&altered);
+    assert_eq!(check(&cluster, &folder, 2, &[], &[]).refused(&altered).code, Some(1));
     let none = cluster.path("none");
     let run = cluster.run(&binary("accounts-v2"), &["-s", &folder], &["--output", &none]);
-    run.refused(&[file, "is damaged: its SHA-256 is"]);
+    run.refused(&altered);
     assert!(visible_lines(&none).is_empty());
 
     // The job makes transactions in order, so those that it was stopped after are the first ones.

@@ -8,7 +8,7 @@ use flott::datagen::GeneratorSource;
 use flott::filesystem::FileSource;
 use flott::prelude::*;
 use flott::{DataStreamSink, Error, OnError};
-use flott_e2e::{KEYS, line};
+use flott_e2e::{KEYS, all_kinds, line};
 use serde::{Deserialize, Serialize};
 
 /// Which job it is.
@@ -18,6 +18,8 @@ enum Case {
     Numbers,
     /// Counts the numbers of each key in one window that only the end of the input closes
     Windows,
+    /// Keeps something of each number in state of every kind, and writes all of it when the input ends
+    Kinds,
     /// Panics in a function, between operators that forward to each other
     Panic,
     /// Counts as `numbers`, and panics beside it
@@ -56,6 +58,10 @@ struct Arguments {
     #[arg(long, default_value = "count")]
     count_uid: String,
 
+    /// How many keys the numbers are counted by
+    #[arg(long, default_value_t = KEYS)]
+    keys: u64,
+
     /// How many bytes of further state each key has
     #[arg(long, default_value_t = 0)]
     padding: usize,
@@ -78,6 +84,7 @@ fn main() -> ExitCode {
         let (name, _sink) = match arguments.case {
             Case::Numbers => ("numbers", count_numbers(env, &arguments)),
             Case::Windows => ("windows", count_in_windows(env, &arguments)),
+            Case::Kinds => ("kinds", keep_all_kinds(env, &arguments)),
             Case::Panic => ("panic", explode(env, &arguments, &arguments.output)),
             Case::Pair => {
                 let _lines = count_numbers(env, &arguments);
@@ -101,8 +108,9 @@ fn numbers(env: &StreamExecutionEnvironment, arguments: &Arguments, uid: &str) -
 }
 
 fn count_numbers(env: &StreamExecutionEnvironment, arguments: &Arguments) -> DataStreamSink {
+    let keys = arguments.keys;
     numbers(env, arguments, "numbers")
-        .key_by(|number: &u64| number % KEYS)
+        .key_by(move |number: &u64| number % keys)
         .process(Count { padding_bytes: arguments.padding, states: None })
         .name("Count")
         .uid(arguments.count_uid.clone())
@@ -178,6 +186,10 @@ impl AggregateFunction<u64> for Counted {
     fn result(&self, accumulator: &u64) -> u64 {
         *accumulator
     }
+}
+
+fn keep_all_kinds(env: &StreamExecutionEnvironment, arguments: &Arguments) -> DataStreamSink {
+    all_kinds(numbers(env, arguments, "numbers"), arguments.padding).write_text(&arguments.output).uid("lines")
 }
 
 fn explode(env: &StreamExecutionEnvironment, arguments: &Arguments, output: &str) -> DataStreamSink {
