@@ -100,6 +100,8 @@ pub(crate) fn run(is_quick: bool) -> Result<Vec<Figure>> {
     let planning = pairs.iter().map(|pair| pair.flott.planning_ms).fold(0.0, f64::max);
     let mut figures: Vec<Figure> = pairs.iter().map(Pair::figure).collect();
     figures.push(Figure::limited("nexmark_planning_longest", "ms", planning, 50.0));
+    let generator = input::generator_rate(extent.generated)?;
+    figures.push(Figure::at_least("nexmark_generator", "M events/s", generator, 4.0));
     Ok(figures)
 }
 
@@ -114,7 +116,7 @@ fn pair(
     eprintln!("{} from {name}", query.name);
     let folder = tempfile::tempdir()?;
     // Two generators do not make the same events.
-    let counts = name == "json" && query.flinks.is_some();
+    let counts = name == "json" && query.flinks.is_some() && query.is_right_in_flink;
     let flott = sides::flott(query, input, counts, extent.rounds, folder.path())?;
     let flink = match classes.filter(|_| query.flinks.is_some()) {
         Some(classes) => Some(sides::flink(query, input, counts, classes, folder.path())?),

@@ -1,6 +1,7 @@
 //! Files of events, made once, that both sides read.
 
 use std::fs::{self, File};
+use std::hint::black_box;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,10 +14,13 @@ use flott_formats::Encoder;
 use flott_nexmark::{NexmarkConfig, NexmarkTable, wide_schema};
 use flott_tables::json::{JsonEncoder, JsonOptions};
 
-use crate::harness::cache;
+use crate::harness::{cache, timed};
 
 /// How many events are made at a time.
 const BATCH: u64 = 10_000;
+
+/// How many the connector makes at a time.
+const CHUNK: usize = 4096;
 
 /// When the first event is: files are the same whenever they are made.
 const BASE_TIME_MS: i64 = 1_704_067_200_000;
@@ -41,6 +45,18 @@ pub(super) fn folder(events: u64) -> Result<PathBuf> {
         std::io::copy(&mut File::open(entry?.path())?, &mut std::io::sink())?;
     }
     Ok(folder)
+}
+
+/// How many million events a second our generator makes on one core, for nobody.
+pub(super) fn generator_rate(events: u64) -> Result<f64> {
+    let table = NexmarkTable::new("events", &Arc::new(wide_schema()), &NexmarkConfig::default())?;
+    let numbers: Vec<u64> = (0..events).collect();
+    let (seconds, made) = timed(|| {
+        numbers
+            .chunks(CHUNK)
+            .try_for_each(|numbers| table.make(BASE_TIME_MS, numbers).map(|chunk| drop(black_box(chunk))))
+    });
+    made.map(|()| events as f64 / seconds / 1e6)
 }
 
 fn write(folder: &std::path::Path, events: u64) -> Result<()> {

@@ -37,6 +37,8 @@ pub(super) struct Query {
     pub(super) ours: String,
     /// For Flink; `None` where Flink cannot run it.
     pub(super) flinks: Option<String>,
+    /// Whether Flink has the same rows when it streams.
+    pub(super) is_right_in_flink: bool,
     /// Those tables of events that it reads.
     pub(super) tables: Vec<&'static str>,
 }
@@ -58,7 +60,9 @@ impl Query {
         // Scripts have no other tables than those that they read.
         let is_made = |name: &&str| text.contains(&format!("CREATE TABLE {name} ("));
         let tables = TABLES.iter().map(|(name, _)| *name).filter(is_made).collect();
-        Ok(Self { name, ours, flinks, tables })
+        // Else the script says why.
+        let is_right_in_flink = !text.contains("\n-- record: batch\n");
+        Ok(Self { name, ours, flinks, is_right_in_flink, tables })
     }
 }
 
@@ -132,6 +136,7 @@ mod tests {
             assert!(query.ours.starts_with("SELECT") && !query.ours.contains(';'), "{query:?}");
             assert!(!query.tables.is_empty(), "{query:?}");
             assert_eq!(query.flinks.is_none(), number == 6);
+            assert_eq!(query.is_right_in_flink, ![6, 9].contains(&number), "{query:?}");
         }
         assert_ne!(Query::read(13).map(|query| query.flinks), Query::read(13).map(|query| Some(query.ours)));
         assert!(Query::read(LAST + 1).is_err());
