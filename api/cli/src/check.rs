@@ -1,11 +1,40 @@
 //! What a new version of a job would make of a savepoint, for people.
 
 use comfy_table::Table;
+use flott_checkpoint::{Manifest, Store};
 use flott_core::{Error, Result};
-use flott_local::check::{RestoreEntry, RestoreOutcome, RestoreReport};
+use flott_local::check::{RestoreEntry, RestoreOutcome, RestoreReport, manifest_if_readable};
 use serde_json::{Value, json};
 
-use crate::format;
+use crate::output::Format;
+use crate::{block_on, format, terminal, verify};
+
+/// Refuses a job that cannot start from the savepoint before it is submitted, and tells what changes on the way. `check` is asked
+/// what the job would make of it.
+pub(crate) fn before_start(savepoint: &str, check: impl FnOnce(&Manifest) -> Result<RestoreReport>) -> Result<()> {
+    let store = Store::default();
+    let Some(manifest) = block_on(async { Ok(manifest_if_readable(&store, savepoint).await) })? else { return Ok(()) };
+    let report = check(&manifest)?;
+    if !is_plain(&report) {
+        terminal::say(table(&report));
+    }
+    refusal(&report, savepoint)
+}
+
+/// Prints what a job would make of a savepoint; whether it could not start from it. `check` is asked.
+pub(crate) fn print(
+    format: Format,
+    savepoint: &str,
+    check: impl FnOnce(&Manifest) -> Result<RestoreReport>,
+) -> Result<bool> {
+    // The answer is to be relied on, so it is no use if a file is damaged.
+    let (folder, manifest) = block_on(verify::manifest(savepoint))?;
+    let report = check(&manifest)?;
+    let mut value = json(&report);
+    value["savepoint"] = folder.into();
+    format.print(&table(&report), &value)?;
+    Ok(report.is_refused())
+}
 
 /// The report as a table.
 pub(crate) fn table(report: &RestoreReport) -> String {

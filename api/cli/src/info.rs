@@ -40,7 +40,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let (text, value) = match &args.binary {
         Some(binary) => {
-            let graph = args.plan.plan(binary)?;
+            let graph = args.plan.plan(binary)?.graph;
             let value = serde_json::to_value(&graph)
                 .map_err(|error| Error::system(format!("writing the graph as JSON: {error}")))?;
             (describe(&graph), value)

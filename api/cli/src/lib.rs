@@ -13,7 +13,7 @@
 //! - `list`, `cancel`, `stop`, `savepoint`, `checkpoint`, `rescale`: jobs of a cluster, named as `jobs` allows
 //! - `upgrade`: a job in a new version, with `check` to tell first what becomes of its state
 //! - `state`: what a savepoint holds, as tables; `verify` reads its files before
-//! - `sql`: scripts and statements of Flink SQL
+//! - `sql`: scripts and statements of Flink SQL; `upgrade` does its part of `sql --upgrade`
 //! - `cluster`: a local cluster of processes
 //! - `jobmanager`, `taskmanager`: one such process
 //!
@@ -194,6 +194,18 @@ mod tests {
         assert!(!is_accepted("flott upgrade 1a2b ./job --timeout 60"), "that is 60 ms");
         assert!(is_accepted("flott run --claimMode CLAIM -s /tmp/s ./job"));
         assert!(!is_accepted("flott run --claimMode claim ./job"), "there is nothing to claim");
+    }
+
+    #[test]
+    fn a_script_is_the_new_version_of_a_job_of_a_cluster() {
+        assert!(is_accepted("flott sql -m h:1 -f new.sql --upgrade 1a2b -n -p 2 --savepoint-dir s --timeout 5min"));
+        assert!(is_accepted("flott sql -i init.sql -f new.sql -s /tmp/s -n"));
+        assert!(is_accepted("flott sql --check -f new.sql -s /tmp/s"));
+        assert!(!is_accepted("flott sql -f new.sql --upgrade 1a2b"), "where?");
+        assert!(!is_accepted("flott sql -m h:1 --upgrade 1a2b"), "to what?");
+        assert!(!is_accepted("flott sql -m h:1 -f new.sql --upgrade 1a2b -s /tmp/s"), "it starts from its own");
+        assert!(!is_accepted("flott sql -m h:1 -f new.sql --upgrade 1a2b --check"));
+        assert!(!is_accepted("flott sql -f new.sql --savepoint-dir s"));
     }
 
     #[test]

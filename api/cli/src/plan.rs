@@ -1,13 +1,13 @@
-//! What a job's binary is asked: its graph, and what it would make of a savepoint.
+//! What a job's binary is asked: its job, and what it would make of a savepoint.
 
 use std::path::Path;
 
 use flott_checkpoint::Manifest;
 use flott_core::Result;
 use flott_core::config::Configuration;
-use flott_graph::JobGraph;
+use flott_local::EngineArgs;
 use flott_local::check::{self, RestoreReport};
-use flott_local::{EngineArgs, plan};
+use flott_local::plan::{self, Planned};
 
 use crate::terminal;
 
@@ -29,15 +29,15 @@ pub(crate) struct PlanArgs {
 
 impl PlanArgs {
     /// Runs the binary in plan mode. What it prints goes to standard error.
-    pub(crate) fn plan(&self, binary: &Path) -> Result<JobGraph> {
+    pub(crate) fn plan(&self, binary: &Path) -> Result<Planned> {
         let config = self.config()?;
         let spinner = terminal::spinner(format!("building the graph of {}", binary.display()));
-        let graph = plan::plan(binary, &self.args, &config, |printed| {
+        let planned = plan::plan(binary, &self.args, &config, |printed| {
             spinner.finish_and_clear();
             terminal::write(printed);
         });
         spinner.finish_and_clear();
-        graph
+        planned
     }
 
     /// Asks the binary what it would make of a savepoint. What it prints goes to standard error.

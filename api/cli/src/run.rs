@@ -8,10 +8,9 @@ use flott_control::{ClaimMode, JobSpec};
 use flott_core::ids::JobId;
 use flott_core::status::JobStatus;
 use flott_core::{Error, Result};
-use flott_graph::JobGraph;
 use flott_local::args::claim_mode;
-use flott_local::check::manifest_if_readable;
 use flott_local::client::Client;
+use flott_local::plan::Planned;
 use serde_json::json;
 
 use crate::follow::follow;
@@ -76,12 +75,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let client = args.client.client()?;
     // A relative path means a folder here, not one of the JobManager's.
     let savepoint = args.savepoint.as_deref().map(Store::normalize).transpose()?;
-    let graph = args.plan.plan(&args.binary)?;
+    let planned = args.plan.plan(&args.binary)?;
     if let Some(savepoint) = &savepoint {
-        check_restore(savepoint, args)?;
+        let allow_non_restored_state = args.allow_non_restored_state;
+        check::before_start(savepoint, |manifest| args.plan.check(&args.binary, manifest, allow_non_restored_state))?;
     }
     block_on(async {
-        let job = submit(&client, graph, savepoint, args).await?;
+        let job = submit(&client, planned, savepoint, args).await?;
         let submitted = format!("Job has been submitted with JobID {job}");
         let id = json!({ "jobid": job.to_string() });
         if args.detached {
@@ -111,24 +111,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     })
 }
 
-/// Refuses a job that cannot start from the savepoint before it is submitted, and tells what changes on the way.
-fn check_restore(savepoint: &str, args: &Args) -> Result<()> {
-    let store = Store::default();
-    let Some(manifest) = block_on(async { Ok(manifest_if_readable(&store, savepoint).await) })? else { return Ok(()) };
-    let report = args.plan.check(&args.binary, &manifest, args.allow_non_restored_state)?;
-    if !check::is_plain(&report) {
-        terminal::say(check::table(&report));
-    }
-    check::refusal(&report, savepoint)
-}
-
-async fn submit(client: &Client, graph: JobGraph, savepoint: Option<String>, args: &Args) -> Result<JobId> {
+async fn submit(client: &Client, planned: Planned, savepoint: Option<String>, args: &Args) -> Result<JobId> {
     let artifact = upload(client, &args.binary).await?;
     let spec = JobSpec {
-        graph,
+        graph: planned.graph,
         artifact: Some(artifact),
-        args: args.plan.args.clone(),
-        payload: None,
+        args: planned.recipe.arguments,
+        payload: planned.recipe.payload,
         savepoint,
         allow_non_restored_state: args.allow_non_restored_state,
         claim_mode: args.claim_mode,

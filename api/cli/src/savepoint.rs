@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use flott_checkpoint::Store;
+use flott_checkpoint::{Manifest, Store};
 use flott_core::{Error, Result};
 use flott_local::client::Drain;
 use serde_json::json;
 
 use crate::output::ClientArgs;
 use crate::plan::PlanArgs;
-use crate::{block_on, check, jobs, terminal, verify};
+use crate::{block_on, check, jobs, terminal};
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -59,18 +59,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 
 /// Compares a job's binary with a savepoint; the exit code tells whether it could start from it.
 fn check(binary: &Path, args: &Args) -> Result<ExitCode> {
-    let (folder, manifest) = block_on(async {
-        let store = Store::default();
-        let (folder, manifest) = store.load_manifest(&args.job, None).await?;
-        // The answer is to be relied on, so it is no use if a file is damaged.
-        verify::all(&store, &folder, &manifest).await?;
-        Ok((folder, manifest))
-    })?;
-    let report = args.plan.check(binary, &manifest, args.allow_non_restored_state)?;
-    let mut value = check::json(&report);
-    value["savepoint"] = folder.into();
-    args.client.print(&check::table(&report), &value)?;
-    Ok(if report.is_refused() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    let check = |manifest: &Manifest| args.plan.check(binary, manifest, args.allow_non_restored_state);
+    let is_refused = check::print(args.client.format.output, &args.job, check)?;
+    Ok(if is_refused { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// Takes a savepoint of the job, ends the job with it if `stop` says so, and prints where it is.

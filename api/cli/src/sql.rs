@@ -3,20 +3,25 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::ValueEnum;
+use flott_checkpoint::Manifest;
 use flott_core::status::JobStatus;
 use flott_core::{Error, Result, ResultExt};
 use flott_local::{EngineArgs, Launcher};
 use flott_sql::execute::{self, Next};
 use flott_sql::parse::{Piece, split};
-use flott_sql::session::{Answer, Job, Session, SessionConfig};
+use flott_sql::session::{Answer, Job, Recovery, Session, SessionConfig};
 
-use crate::terminal;
+use crate::output::Format;
+use crate::upgrade::timeout;
+use crate::{check, terminal};
 
 mod live;
 mod render;
 mod shell;
+mod upgrade;
 mod words;
 
 use render::{Form, Renderer};
@@ -28,6 +33,9 @@ Examples:
   flott sql -f script.sql -o changelog
   flott sql -m localhost:8081 -f job.sql
   flott sql --check -f script.sql
+  flott sql --check -s SAVEPOINT -f new.sql                what would become of the state
+  flott sql -m localhost:8081 -s SAVEPOINT -f new.sql
+  flott sql -m localhost:8081 -f new.sql --upgrade 'my job'
   flott sql
 
 With neither -f nor -e statements are read from standard input: on a terminal interactively, with history and completion.
@@ -35,13 +43,16 @@ With neither -f nor -e statements are read from standard input: on a terminal in
 Without -m jobs run in this process, each to its end before the next statement. With -m they run in the cluster: an INSERT is
 submitted, and the script goes on unless 'table.dml-sync' is true; the rows of a SELECT are shown here.
 
-Exit codes: 0 done, 1 a statement failed, 2 wrong usage";
+-s, -n and --claimMode are as SET of 'execution.state-recovery.path', '….ignore-unclaimed-state' and '….claim-mode'. A job is
+checked against its savepoint before it starts.
+
+--upgrade does as `flott upgrade` does: the old job is stopped with a savepoint only after the new one has been checked
+against one, and is started again if the new one does not run and complete its first checkpoint in time.
+
+Exit codes: 0 done, 1 a statement failed, or the savepoint does not fit, or the new version does not run, 2 wrong usage";
 
 /// What workers are told: their plan is the payload of the job.
 const COMPILED: [&str; 2] = ["sql", "--compiled"];
-
-/// Where Flink says which savepoint a job starts from.
-const SAVEPOINT_KEYS: [&str; 2] = ["execution.state-recovery.path", "execution.savepoint.path"];
 
 /// How rows are shown if `-o` does not say so.
 const RESULT_MODE: &str = "sql-client.execution.result-mode";
@@ -65,9 +76,22 @@ pub(crate) struct Args {
     #[arg(short, long, value_enum, value_name = "FORM")]
     output: Option<Form>,
 
-    /// Only checks the statements, and plans the jobs without running them
+    /// Only checks the statements, and plans the jobs without running them; with a savepoint also what they would make of it
     #[arg(long)]
     check: bool,
+
+    /// Replaces this running job by that of the script, or puts it back if that does not work: its id, the beginning of its id, or
+    /// its name
+    #[arg(long, value_name = "JOB", requires_all = ["jobmanager", "file"], conflicts_with_all = ["check", "savepoint"])]
+    upgrade: Option<String>,
+
+    /// The folder or URL that the savepoints of --upgrade get folders in; else execution.checkpointing.savepoint-dir
+    #[arg(long, value_name = "DIR", requires = "upgrade")]
+    savepoint_dir: Option<String>,
+
+    /// How long the new version may take to run and to complete its first checkpoint, at least 1s
+    #[arg(long, value_name = "DURATION", value_parser = timeout, default_value = "60s", requires = "upgrade")]
+    timeout: Duration,
 
     /// What a worker runs
     #[arg(long, hide = true)]
@@ -77,13 +101,28 @@ pub(crate) struct Args {
     engine: EngineArgs,
 }
 
+impl Args {
+    /// What is printed that is no row.
+    fn format(&self) -> Format {
+        if self.output == Some(Form::Json) { Format::Json } else { Format::Text }
+    }
+}
+
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.compiled {
         execute::work(&Launcher::new(args.engine.clone())?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut script =
-        Script { args, session: Session::new(given(&args.engine)?), is_silent: true, is_interactive: false };
+    let is_asked = Launcher::new(EngineArgs::default())?.is_asked();
+    let mut script = Script {
+        args,
+        session: Session::new(given(&args.engine)?),
+        is_silent: true,
+        is_interactive: false,
+        kept: (is_asked || args.upgrade.is_some()).then(Vec::new),
+        is_refused: false,
+    };
+    script.warn_of_settings();
     if let Some(init) = &args.init {
         script.run(&read(init)?, &init.display().to_string())?;
     }
@@ -97,10 +136,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         }
         (None, None) => script.run(&read(Path::new("-"))?, "standard input")?,
     }
-    Ok(ExitCode::SUCCESS)
+    match script.kept.take() {
+        Some(kept) => script.answer(&kept),
+        None if script.is_refused => Ok(ExitCode::FAILURE),
+        None => Ok(ExitCode::SUCCESS),
+    }
 }
 
-/// The settings that `-D` and `-p` make: a script may SET them anew, and RESET goes back to them.
+/// The settings that `-D`, `-p`, `-s` and the like make: a script may SET them anew, and RESET goes back to them.
 fn given(engine: &EngineArgs) -> Result<SessionConfig> {
     let pairs = engine.define.iter().map(|pair| {
         let parts = pair.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
@@ -112,6 +155,12 @@ fn given(engine: &EngineArgs) -> Result<SessionConfig> {
     let mut pairs = pairs.collect::<Result<Vec<_>>>()?;
     let parallelism = engine.parallelism.map(|parallelism| parallelism.to_string());
     pairs.extend(parallelism.iter().map(|parallelism| ("parallelism.default", parallelism.as_str())));
+    let recovery = Recovery {
+        path: engine.savepoint.clone(),
+        allow_non_restored_state: engine.allow_non_restored_state,
+        claim_mode: engine.claim_mode,
+    };
+    pairs.extend(recovery.settings());
     SessionConfig::new(pairs)
 }
 
@@ -130,9 +179,19 @@ struct Script<'a> {
     is_silent: bool,
     /// Whether someone types them.
     is_interactive: bool,
+    /// The jobs, where what is wanted is about the one of the whole script, rather than to run each in its turn.
+    kept: Option<Vec<Job>>,
+    /// Whether a job could not start from the savepoint that it was checked against.
+    is_refused: bool,
 }
 
 impl Script<'_> {
+    fn warn_of_settings(&mut self) {
+        for warning in self.session.take_warnings() {
+            terminal::say(format_args!("warning: {warning}"));
+        }
+    }
+
     fn run(&mut self, text: &str, name: &str) -> Result<()> {
         let pieces = split(text).context(name)?;
         for (done, piece) in pieces.iter().enumerate() {
@@ -143,6 +202,7 @@ impl Script<'_> {
 
     fn statement(&mut self, piece: &Piece<'_>) -> Result<()> {
         let answer = self.session.execute(&piece.statement()?)?;
+        self.warn_of_settings();
         match answer {
             Answer::Done => {
                 if self.is_interactive {
@@ -152,20 +212,64 @@ impl Script<'_> {
             }
             Answer::Rows(_) if self.is_silent => Ok(()),
             Answer::Rows(rows) => render::rows(self.form()?, &rows),
-            Answer::Select(job) | Answer::Insert(job) if self.args.check => {
+            Answer::Select(job) | Answer::Insert(job) if self.kept.is_some() => {
                 warn(&job);
+                self.kept.get_or_insert_default().push(job);
                 Ok(())
             }
+            Answer::Select(job) | Answer::Insert(job) if self.args.check => self.check(&job),
             Answer::Select(job) => self.select(&job),
             Answer::Insert(job) => self.insert(&job),
         }
     }
 
+    /// Answers about the one job of the script, which is asked for.
+    fn answer(&self, kept: &[Job]) -> Result<ExitCode> {
+        let [job] = kept else {
+            return Err(Error::input(format!(
+                "the script has {} jobs, and this is about one: put its INSERTs into one EXECUTE STATEMENT SET BEGIN … END",
+                kept.len()
+            )));
+        };
+        let launcher = self.launcher()?;
+        let is_select = !job.schema.fields().is_empty();
+        match &self.args.upgrade {
+            Some(_) if is_select => Err(Error::input(
+                "a SELECT ends with the client that shows its rows: only a job of INSERTs can be the new version of another",
+            )),
+            Some(old) => upgrade::run(self.args, old, job, &launcher, self.session.config().recovery()),
+            None if is_select => execute::select(job, launcher, &COMPILED).map(|_| ExitCode::SUCCESS),
+            None => execute::insert(job, &launcher, &COMPILED).map(|_| ExitCode::SUCCESS),
+        }
+    }
+
+    /// Shows what a job would make of the savepoint that it would start from, if there is one.
+    fn check(&mut self, job: &Job) -> Result<()> {
+        warn(job);
+        let recovery = self.session.config().recovery();
+        let Some(savepoint) = &recovery.path else { return Ok(()) };
+        let launcher = self.launcher()?;
+        let allow_non_restored_state = recovery.allow_non_restored_state;
+        let check = |manifest: &Manifest| execute::check(job, &launcher, manifest, allow_non_restored_state);
+        let is_refused = check::print(self.args.format(), savepoint, check)?;
+        self.is_refused |= is_refused;
+        Ok(())
+    }
+
+    /// Refuses a job that cannot start from the savepoint that it is to start from.
+    fn before_start(&self, job: &Job, launcher: &Launcher) -> Result<()> {
+        let Recovery { path, allow_non_restored_state, .. } = self.session.config().recovery();
+        let Some(savepoint) = path else { return Ok(()) };
+        check::before_start(savepoint, |manifest| execute::check(job, launcher, manifest, *allow_non_restored_state))
+    }
+
     fn select(&self, job: &Job) -> Result<()> {
         warn(job);
+        let launcher = self.launcher()?;
+        self.before_start(job, &launcher)?;
         let is_batch = self.session.config().value("execution.runtime-mode") == Some("batch");
         let form = self.form()?;
-        let running = execute::select(job, self.launcher()?, &COMPILED)?;
+        let running = execute::select(job, launcher, &COMPILED)?;
         let mut renderer = Renderer::new(form, &job.schema, is_batch)?;
         loop {
             let is_read = match running.next(render::REDRAW_PAUSE) {
@@ -200,32 +304,35 @@ impl Script<'_> {
 
     fn insert(&self, job: &Job) -> Result<()> {
         warn(job);
-        let outcome = execute::insert(job, &self.launcher()?, &COMPILED)?;
+        let launcher = self.launcher()?;
+        self.before_start(job, &launcher)?;
+        let outcome = execute::insert(job, &launcher, &COMPILED)?;
         if self.args.engine.jobmanager.is_some() && !self.is_silent {
             terminal::say(format_args!("Job ID: {}", outcome.job));
         }
         Ok(())
     }
 
-    /// What runs the next job: with the savepoint that was SET for it.
+    /// What runs the next job: from the savepoint that was SET for it.
     fn launcher(&self) -> Result<Launcher> {
+        let config = self.session.config();
+        let Recovery { path, allow_non_restored_state, claim_mode } = config.recovery().clone();
         // What was given is in the session's settings already, where a script may have SET it anew.
         let mut engine = EngineArgs {
             define: Vec::new(),
             parallelism: None,
+            savepoint: path,
+            allow_non_restored_state,
+            claim_mode,
             is_interactive: self.is_interactive,
             ..self.args.engine.clone()
         };
-        let config = self.session.config();
         engine.detached |= config.value("table.dml-sync").is_none_or(|value| !value.eq_ignore_ascii_case("true"));
-        let savepoint = SAVEPOINT_KEYS.iter().find_map(|key| config.value(key));
-        if let Some(savepoint) = savepoint.filter(|path| !path.is_empty()) {
-            engine.savepoint = Some(savepoint.to_owned());
-        }
         Launcher::new(engine)
     }
 }
 
+/// What the user should know of a job, which is no error.
 fn warn(job: &Job) {
     for warning in &job.warnings {
         terminal::say(format_args!("warning: {warning}"));

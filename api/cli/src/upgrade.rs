@@ -5,6 +5,7 @@
 //!
 //! What is asked for when is decided by [`flott_control::upgrade`]; here it is asked for, and told to the user.
 //!
+//! - `version`: the new version, a binary or the job of a SQL script
 //! - `steps`: what has been done, and how long it took
 //! - `by_hand`: what to do if this process ends, or cannot go on
 //! - `look`: what can be seen of a job
@@ -14,6 +15,7 @@ mod by_hand;
 mod health;
 mod look;
 mod steps;
+mod version;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -26,7 +28,6 @@ use flott_core::ids::JobId;
 use flott_core::status::JobStatus;
 use flott_core::time::parse_duration;
 use flott_core::{Error, ErrorKind, Result, ResultExt};
-use flott_graph::JobGraph;
 use flott_local::check::RestoreReport;
 use flott_local::client::{Client, Drain};
 use serde_json::json;
@@ -35,9 +36,11 @@ use crate::output::{ClientArgs, Format};
 use crate::plan::PlanArgs;
 use crate::{block_on, check, format, jobs, run, terminal};
 use by_hand::ByHand;
+pub(crate) use by_hand::Start;
 use health::{check_slots, takes_checkpoints};
 use look::look;
 use steps::Steps;
+pub(crate) use version::NewVersion;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:
@@ -47,6 +50,8 @@ Examples:
 
 The job is stopped with a savepoint only after the new version has been checked against one. If the new version does not
 run, and complete its first checkpoint, within the timeout, the old one is started again from the same savepoint.
+
+`flott sql --upgrade` does the same with the job of a SQL script.
 
 Exit codes: 0 the new version runs, 1 it does not: the old one was left alone, or goes on again";
 
@@ -78,16 +83,43 @@ pub(crate) struct Args {
     client: ClientArgs,
 }
 
+/// Which job is to become what, and how.
+pub(crate) struct Order<'a> {
+    /// The job, as users name it.
+    pub(crate) job: &'a str,
+    pub(crate) client: Client,
+    /// What the result is printed as.
+    pub(crate) format: Format,
+    /// Where savepoints go; else execution.checkpointing.savepoint-dir.
+    pub(crate) target: Option<String>,
+    /// How long the new version may take.
+    pub(crate) timeout: Duration,
+    pub(crate) version: NewVersion<'a>,
+}
+
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    let client = args.client.client()?;
-    // A relative path means a folder here, not one of the JobManager's.
-    let target = args.savepoint_dir.as_deref().map(Store::normalize).transpose()?;
-    let graph = args.plan.plan(&args.binary)?;
-    block_on(async { Upgrading::prepare(args, client, target, graph).await?.run().await })
+    replace(Order {
+        job: &args.job,
+        client: args.client.client()?,
+        format: args.client.format.output,
+        target: target(args.savepoint_dir.as_deref())?,
+        timeout: args.timeout,
+        version: NewVersion::of_binary(&args.binary, &args.plan, args.allow_non_restored_state)?,
+    })
+}
+
+/// Replaces a job; the exit code tells whether its new version runs.
+pub(crate) fn replace(order: Order<'_>) -> Result<ExitCode> {
+    block_on(async { Upgrading::prepare(order).await?.run().await })
+}
+
+/// A relative path means a folder here, not one of the JobManager's.
+pub(crate) fn target(folder: Option<&str>) -> Result<Option<String>> {
+    folder.map(Store::normalize).transpose()
 }
 
 /// A bare number is milliseconds, in which nothing starts.
-fn timeout(text: &str) -> Result<Duration> {
+pub(crate) fn timeout(text: &str) -> Result<Duration> {
     let timeout = parse_duration(text)?;
     if timeout < Duration::from_secs(1) {
         return Err(Error::input(format!("'{text}' is {timeout:?}, no version starts in that: give 1s or more")));
@@ -107,17 +139,13 @@ fn parent(savepoint: &str) -> &str {
 
 /// The client's side of an upgrade: it asks for what the machine wants.
 struct Upgrading<'a> {
-    args: &'a Args,
-    client: Client,
-    /// Where savepoints go.
-    target: Option<String>,
+    order: Order<'a>,
     /// The old job, the new version's, and the old version's should it have to run again.
     job: JobId,
     new_job: JobId,
     again: JobId,
     /// The id of the stop, so that it can be asked for again.
     trigger: String,
-    graph: JobGraph,
     /// The new binary's SHA-256.
     artifact: String,
     report: RestoreReport,
@@ -137,31 +165,30 @@ struct Printed {
 
 impl<'a> Upgrading<'a> {
     /// Everything that can be found out before the cluster is asked for anything.
-    async fn prepare(args: &'a Args, client: Client, target: Option<String>, graph: JobGraph) -> Result<Self> {
-        let job = jobs::find(&client, &args.job).await?;
-        let seen = look(&client, job).await?;
+    async fn prepare(order: Order<'a>) -> Result<Self> {
+        let Order { client, version, .. } = &order;
+        let job = jobs::find(client, order.job).await?;
+        let seen = look(client, job).await?;
         if seen.status != JobStatus::Running {
             return Err(not_running(job, &seen));
         }
         let not_stopped = || not_stopped(job);
-        check_slots(&client, job, &graph).await.with_context(not_stopped)?;
-        let takes_checkpoints = takes_checkpoints(&client, &graph).await.with_context(not_stopped)?;
-        let artifact = run::upload(&client, &args.binary).await.with_context(not_stopped)?;
+        let graph = &version.planned.graph;
+        check_slots(client, job, graph).await.with_context(not_stopped)?;
+        let takes_checkpoints = takes_checkpoints(client, graph).await.with_context(not_stopped)?;
+        let artifact = run::upload(client, &version.binary).await.with_context(not_stopped)?;
         let random_id = || JobId(flott_env::random_id());
         let (new_job, again) = (random_id(), random_id());
         Ok(Self {
-            args,
-            client,
-            target,
             job,
             new_job,
             again,
             trigger: random_id().to_string(),
-            graph,
             artifact,
             report: RestoreReport::default(),
-            machine: Upgrade::new(job, [new_job, again], takes_checkpoints, args.timeout),
+            machine: Upgrade::new(job, [new_job, again], takes_checkpoints, order.timeout),
             steps: Steps::default(),
+            order,
         })
     }
 
@@ -182,7 +209,7 @@ impl<'a> Upgrading<'a> {
     }
 
     async fn ask(&mut self, asked: &Ask) -> Result<Answer> {
-        let (client, target) = (&self.client, self.target.as_deref());
+        let (client, target) = (&self.order.client, self.order.target.as_deref());
         match asked {
             Ask::Savepoint => {
                 let taken = client.savepoint(self.job, target, None).await;
@@ -209,21 +236,22 @@ impl<'a> Upgrading<'a> {
         let loaded = Store::default().load_manifest(savepoint, None).await;
         let (_, manifest) =
             loaded.context("the savepoint cannot be read here, so the new version cannot be checked")?;
-        self.report = self.args.plan.check(&self.args.binary, &manifest, self.args.allow_non_restored_state)?;
-        if self.args.client.format.output == Format::Text {
+        self.report = (self.order.version.check)(&manifest)?;
+        if self.order.format == Format::Text {
             terminal::say(check::table(&self.report));
         }
         Ok(!self.report.is_refused())
     }
 
     fn spec(&self, savepoint: &str) -> JobSpec {
+        let NewVersion { planned, allow_non_restored_state, .. } = &self.order.version;
         JobSpec {
-            graph: self.graph.clone(),
+            graph: planned.graph.clone(),
             artifact: Some(self.artifact.clone()),
-            args: self.args.plan.args.clone(),
-            payload: None,
+            args: planned.recipe.arguments.clone(),
+            payload: planned.recipe.payload.clone(),
             savepoint: Some(savepoint.to_owned()),
-            allow_non_restored_state: self.args.allow_non_restored_state,
+            allow_non_restored_state: *allow_non_restored_state,
             claim_mode: ClaimMode::NoClaim,
         }
     }
@@ -271,8 +299,8 @@ impl<'a> Upgrading<'a> {
     }
 
     fn by_hand(&self, savepoint: &str) -> ByHand {
-        let Args { binary, plan, allow_non_restored_state, .. } = self.args;
-        ByHand::new(&self.client, [self.job, self.again], savepoint, binary, plan, *allow_non_restored_state)
+        let NewVersion { start, allow_non_restored_state, .. } = &self.order.version;
+        ByHand::new(&self.order.client, [self.job, self.again], savepoint, start, *allow_non_restored_state)
     }
 
     fn conclude(&self, outcome: Outcome) -> Result<ExitCode> {
@@ -338,7 +366,7 @@ impl<'a> Upgrading<'a> {
             "check": check::json(&self.report),
             "reason": printed.reason,
         });
-        self.args.client.print(&printed.text, &value)?;
+        self.order.format.print(&printed.text, &value)?;
         Ok(printed.code)
     }
 }
@@ -351,7 +379,9 @@ fn not_stopped(job: JobId) -> String {
 fn not_running(job: JobId, seen: &Seen) -> Error {
     let way_out = match seen.stopped_with() {
         Some(savepoint) => {
-            format!(". `flott run -s` starts a new version from the savepoint that it was stopped with, {savepoint}")
+            format!(
+                ". `flott run -s` or `flott sql -s` starts a new version from the savepoint that it was stopped with, {savepoint}"
+            )
         }
         None => String::new(),
     };

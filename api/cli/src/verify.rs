@@ -11,6 +11,17 @@ use crate::terminal;
 /// How many files are read at a time. Each is whole in memory meanwhile.
 const VERIFIED_AT_A_TIME: usize = 4;
 
+/// The manifest of a savepoint or checkpoint all of whose files are what it says, and their folder.
+///
+/// # Errors
+/// One is not, or cannot be read.
+pub(crate) async fn manifest(savepoint: &str) -> Result<(String, Manifest)> {
+    let store = Store::default();
+    let (folder, manifest) = store.load_manifest(savepoint, None).await?;
+    all(&store, &folder, &manifest).await?;
+    Ok((folder, manifest))
+}
+
 /// Reads all files of the savepoint or checkpoint in `folder`; returns how many there are, and their bytes.
 ///
 /// # Errors

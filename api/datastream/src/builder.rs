@@ -1,5 +1,6 @@
 //! The program as it is being built: the graph, and a factory for each of its nodes and edges.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -33,6 +34,8 @@ pub(crate) struct Builder {
     pub(crate) epoch: u32,
     /// Set by what only works where the job runs in this process.
     pub(crate) local_only: Option<&'static str>,
+    /// What other crates keep here.
+    pub(crate) attached: Vec<Rc<dyn Any>>,
 }
 
 /// Where the records of a stream come from, and how they find the next operator's subtasks.

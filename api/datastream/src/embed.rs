@@ -1,5 +1,6 @@
 //! For crates that add operators of their own to a program, such as the Table API: jobs need none of it.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use flott_core::{Data, Result};
@@ -7,6 +8,7 @@ use flott_graph::{NodeId, StreamGraph};
 use flott_local::Launcher;
 use flott_operators::{EdgeFactory, NodeFactory, Program};
 
+use crate::builder::Builder;
 use crate::environment::StreamExecutionEnvironment;
 use crate::stream::DataStream;
 
@@ -45,7 +47,20 @@ pub fn parallelism_of<T>(stream: &DataStream<T>) -> Option<u32> {
 
 /// Whether both build on the same program.
 pub fn is_of<T>(stream: &DataStream<T>, env: &StreamExecutionEnvironment) -> bool {
-    std::rc::Rc::ptr_eq(&stream.builder, &env.builder)
+    Rc::ptr_eq(&stream.builder, &env.builder)
+}
+
+/// What another crate keeps with an environment and all its clones: one value of each type, made when it is first asked for. It
+/// stays when the program is executed.
+pub fn attached<T: 'static>(env: &StreamExecutionEnvironment, make: impl FnOnce() -> T) -> Rc<T> {
+    let find = |builder: &Builder| builder.attached.iter().find_map(|one| Rc::clone(one).downcast::<T>().ok());
+    if let Some(found) = find(&env.builder.borrow()) {
+        return found;
+    }
+    // Whoever makes it may look at the environment.
+    let made = Rc::new(make());
+    env.builder.borrow_mut().attached.push(made.clone());
+    made
 }
 
 /// The finished program, for whoever executes it. What is built from now on is another.

@@ -35,8 +35,10 @@ const GROUPS: &[(&str, Is, &str)] = &[
     (
         "Comparison",
         Is::Syntax,
-        "= <> < <= > >= IS_NULL IS_NOT_NULL IS_DISTINCT_FROM IS_NOT_DISTINCT_FROM BETWEEN LIKE SIMILAR_TO IN EXISTS",
+        "= <> < <= > >= IS_NULL IS_NOT_NULL IS_DISTINCT_FROM IS_NOT_DISTINCT_FROM BETWEEN LIKE SIMILAR_TO IN EXISTS ANY \
+         SOME ALL",
     ),
+    ("Comparison", Is::Absent("write the lesser bound of BETWEEN first"), "SYMMETRIC"),
     ("Logic", Is::Syntax, "OR AND NOT IS_TRUE IS_NOT_TRUE IS_FALSE IS_NOT_FALSE IS_UNKNOWN IS_NOT_UNKNOWN"),
     ("Conditions", Is::Syntax, "CASE"),
     ("Conditions", Is::Scalar, "COALESCE GREATEST IF IFNULL LEAST NULLIF"),
@@ -76,6 +78,7 @@ const GROUPS: &[(&str, Is, &str)] = &[
          ELEMENT MAP MAP_ENTRIES MAP_FROM_ARRAYS MAP_KEYS MAP_UNION MAP_VALUES ROW",
     ),
     ("Arrays, maps and rows", OBJECT, "OBJECT_OF OBJECT_UPDATE"),
+    ("Arrays, maps and rows", Is::Absent("COLLECT makes them"), "MULTISET"),
     (
         "JSON",
         Is::Scalar,
@@ -90,21 +93,37 @@ const GROUPS: &[(&str, Is, &str)] = &[
          BITMAP_OR_CARDINALITY_AGG BITMAP_TO_ARRAY BITMAP_TO_BYTES BITMAP_TO_STRING BITMAP_XOR BITMAP_XOR_AGG \
          BITMAP_XOR_CARDINALITY_AGG",
     ),
-    ("Grouping", Is::Syntax, "GROUPING GROUPING_ID"),
-    ("Grouping", Is::Absent("GROUPING_ID tells grouping sets apart"), "GROUP_ID"),
+    ("Grouping", Is::Syntax, "GROUPING GROUPING_ID GROUP_ID"),
+    (
+        "Windows of GROUP BY",
+        Is::Syntax,
+        "TUMBLE_START TUMBLE_END TUMBLE_ROWTIME TUMBLE_PROCTIME HOP_START HOP_END HOP_ROWTIME HOP_PROCTIME SESSION_START \
+         SESSION_END SESSION_ROWTIME SESSION_PROCTIME",
+    ),
     (
         "Aggregates",
         Is::Aggregate,
-        "APPROX_COUNT_DISTINCT ARRAY_AGG AVG COLLECT COUNT DENSE_RANK FIRST_VALUE JSON_ARRAYAGG JSON_OBJECTAGG LAG \
-         LAST_VALUE LEAD LISTAGG MAX MIN NTILE RANK ROW_NUMBER SINGLE_VALUE STDDEV STDDEV_POP STDDEV_SAMP SUM SUM0 \
-         VARIANCE VAR_POP VAR_SAMP",
+        "APPROX_COUNT_DISTINCT ARRAY_AGG AVG COLLECT COUNT CUME_DIST DENSE_RANK FIRST_VALUE JSON_ARRAYAGG JSON_OBJECTAGG \
+         LAG LAST_VALUE LEAD LISTAGG MAX MIN NTILE PERCENTILE PERCENT_RANK RANK ROW_NUMBER SINGLE_VALUE STDDEV STDDEV_POP \
+         STDDEV_SAMP SUM SUM0 VARIANCE VAR_POP VAR_SAMP",
     ),
-    ("Aggregates", Is::Absent("it would keep all rows of a group"), "CUME_DIST PERCENTILE PERCENT_RANK"),
     ("Tables", Is::Table, "CUMULATE HOP SESSION TUMBLE UNNEST"),
-    ("Tables", Is::Absent("there are no models"), "ML_PREDICT"),
+    ("Tables", Is::Syntax, "DESCRIPTOR"),
+    ("Tables", Is::Absent("there are no models"), "ML_EVALUATE ML_PREDICT"),
+    ("Tables", Is::Absent("no connector searches vectors"), "VECTOR_SEARCH"),
     ("Tables", Is::Absent("formats and sinks turn changes into rows and back"), "FROM_CHANGELOG TO_CHANGELOG"),
     ("Session", Is::Syntax, "CURRENT_DATABASE"),
     ("Session", Is::Absent("a column has no default value"), "DEFAULT"),
+    (
+        "Patterns",
+        Is::Absent("MATCH_RECOGNIZE is not supported"),
+        "CLASSIFIER FIRST LAST MATCH_PROCTIME MATCH_ROWTIME NEXT PREV",
+    ),
+    (
+        "Internals",
+        Is::Absent("only Flink's planner calls it"),
+        "HASH_CODE PRINT PROCTIME_MATERIALIZE STREAMRECORD_TIMESTAMP",
+    ),
 ];
 
 /// Scalar functions that are written in another way in SQL, and what they stand for.

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, ListArray, MapArray, PrimitiveArray, StringArray, StructArray,
+    Array, ArrayRef, AsArray, BooleanArray, ListArray, MapArray, PrimitiveArray, StringArray, StructArray, make_array,
     new_null_array,
 };
+use arrow::buffer::NullBuffer;
 use arrow::compute::{cast as arrow_cast, nullif};
 use arrow::datatypes::{
-    ArrowPrimitiveType, DataType, Date32Type, Decimal128Type, DurationMillisecondType, Float32Type, Float64Type,
+    ArrowPrimitiveType, DataType, Date32Type, Decimal128Type, DurationMillisecondType, Field, Float32Type, Float64Type,
     Int8Type, Int16Type, Int32Type, Int64Type, IntervalUnit, IntervalYearMonthType, Time32MillisecondType,
 };
 use chrono::{Datelike, NaiveDateTime, NaiveTime, Timelike};
@@ -62,32 +63,47 @@ fn evaluate(call: &Call<'_>, is_try: bool) -> Result<ArrayRef> {
 
 /// Where a text could not be read, or one within: `None` if nowhere.
 fn unread(from: &ArrayRef, made: &ArrayRef) -> Option<BooleanArray> {
+    let here = || {
+        let lost = (0..from.len()).map(|row| from.is_valid(row) && made.is_null(row)).collect::<Vec<_>>();
+        lost.contains(&true).then(|| BooleanArray::from(lost))
+    };
     let within = |offsets: &[i32], lost: BooleanArray| -> BooleanArray {
         let any = |bounds: &[i32]| (bounds[0]..bounds[1]).any(|at| lost.value(at as usize));
         offsets.windows(2).map(|bounds| Some(any(bounds))).collect()
     };
-    match (from.data_type(), made.data_type()) {
-        (DataType::Utf8, _) => {
-            let lost = (0..from.len()).map(|row| from.is_valid(row) && made.is_null(row)).collect::<Vec<_>>();
-            lost.contains(&true).then(|| BooleanArray::from(lost))
-        }
+    let either = |left: BooleanArray, right: BooleanArray| -> BooleanArray {
+        (0..left.len()).map(|row| Some(left.value(row) || right.value(row))).collect()
+    };
+    let inside = match (from.data_type(), made.data_type()) {
+        (DataType::Utf8, _) => return here(),
         (DataType::List(_), DataType::List(_)) => {
             let (from, made) = (from.as_list::<i32>(), made.as_list::<i32>());
-            Some(within(from.value_offsets(), unread(from.values(), made.values())?))
+            unread(from.values(), made.values()).map(|lost| within(from.value_offsets(), lost))
         }
         (DataType::Map(..), DataType::Map(..)) => {
             let (from, made) = (from.as_map(), made.as_map());
             let pairs = |map: &MapArray| Arc::new(map.entries().clone()) as ArrayRef;
-            Some(within(from.value_offsets(), unread(&pairs(from), &pairs(made))?))
+            unread(&pairs(from), &pairs(made)).map(|lost| within(from.value_offsets(), lost))
         }
         (DataType::Struct(_), DataType::Struct(_)) => {
             let columns = from.as_struct().columns().iter().zip(made.as_struct().columns());
-            columns
-                .filter_map(|(from, made)| unread(from, made))
-                .reduce(|left, right| (0..left.len()).map(|row| Some(left.value(row) || right.value(row))).collect())
+            columns.filter_map(|(from, made)| unread(from, made)).reduce(either)
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    // Where a part cannot be NULL, such as a key, the whole is NULL already.
+    here().into_iter().chain(inside).reduce(either)
+}
+
+/// Whether some of the values between these bounds are not there.
+fn lacks(there: &NullBuffer, bounds: &[i32]) -> bool {
+    (bounds[0]..bounds[1]).any(|at| there.is_null(at as usize))
+}
+
+/// Which rows are there if those are not that lack something.
+fn but_for(nulls: Option<&NullBuffer>, lacking: impl Iterator<Item = bool>) -> Option<NullBuffer> {
+    let whole = NullBuffer::from(lacking.map(|lacks| !lacks).collect::<Vec<_>>());
+    NullBuffer::union(nulls, Some(&whole))
 }
 
 /// What Flink casts at all.
@@ -216,31 +232,56 @@ impl Cast {
             (_, Duration(_)) => arrow_cast(&arrow_cast(from, &DataType::Int64)?, to)?,
             (List(_), List(element)) => {
                 let list = from.as_list::<i32>();
-                let values = self.cast(list.values(), element.data_type())?;
-                Arc::new(ListArray::try_new(
-                    Arc::clone(element),
-                    list.offsets().clone(),
-                    values,
-                    list.nulls().cloned(),
-                )?)
+                let (values, there) = self.part(list.values(), element)?;
+                let nulls = match there {
+                    Some(there) => {
+                        but_for(list.nulls(), list.value_offsets().windows(2).map(|bounds| lacks(&there, bounds)))
+                    }
+                    None => list.nulls().cloned(),
+                };
+                Arc::new(ListArray::try_new(Arc::clone(element), list.offsets().clone(), values, nulls)?)
             }
             (Map(..), Map(entries, is_sorted)) => {
                 let map = from.as_map();
-                let pairs = self.cast(&(Arc::new(map.entries().clone()) as ArrayRef), entries.data_type())?;
-                let (offsets, nulls) = (map.offsets().clone(), map.nulls().cloned());
-                Arc::new(MapArray::try_new(Arc::clone(entries), offsets, pairs.as_struct().clone(), nulls, *is_sorted)?)
+                // What is lost of a pair, the pair is lost, and with it the map.
+                let pairs: ArrayRef = Arc::new(map.entries().clone());
+                let (pairs, there) = self.part(&pairs, entries)?;
+                let nulls = match there {
+                    Some(there) => {
+                        but_for(map.nulls(), map.value_offsets().windows(2).map(|bounds| lacks(&there, bounds)))
+                    }
+                    None => map.nulls().cloned(),
+                };
+                let (entries, offsets) = (Arc::clone(entries), map.offsets().clone());
+                Arc::new(MapArray::try_new(entries, offsets, pairs.as_struct().clone(), nulls, *is_sorted)?)
             }
             (Struct(_), Struct(fields)) => {
                 let row = from.as_struct();
-                let columns =
-                    row.columns().iter().zip(fields).map(|(column, field)| self.cast(column, field.data_type()));
-                let columns = columns.collect::<Result<Vec<_>>>()?;
-                Arc::new(StructArray::try_new(fields.clone(), columns, row.nulls().cloned())?)
+                let (mut columns, mut nulls) = (Vec::with_capacity(fields.len()), row.nulls().cloned());
+                for (column, field) in row.columns().iter().zip(fields) {
+                    let (column, there) = self.part(column, field)?;
+                    nulls = NullBuffer::union(nulls.as_ref(), there.as_ref());
+                    columns.push(column);
+                }
+                Arc::new(StructArray::try_new(fields.clone(), columns, nulls)?)
             }
             _ => {
                 return Err(DataFusionError::Plan(format!("Flink casts no {} to {}", name_of(of), name_of(to))));
             }
         })
+    }
+
+    /// A part of a collection or row. Where it cannot be NULL but is, since it could not be read, something stands for it; then
+    /// which are there is said too.
+    fn part(self, from: &ArrayRef, to: &Field) -> Result<(ArrayRef, Option<NullBuffer>)> {
+        let made = self.cast(from, to.data_type())?;
+        match made.nulls().filter(|nulls| self.is_try && !to.is_nullable() && nulls.null_count() > 0).cloned() {
+            Some(there) => {
+                let data = made.to_data().into_builder().nulls(None).build()?;
+                Ok((make_array(data), Some(there)))
+            }
+            None => Ok((made, None)),
+        }
     }
 
     fn read(self, from: &ArrayRef, to: &DataType) -> Result<ArrayRef> {

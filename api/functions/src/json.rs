@@ -15,6 +15,7 @@ use datafusion::common::Result;
 use datafusion::logical_expr::ScalarUDF;
 
 use crate::define::{Call, Function, Takes, Texts, is, user_error};
+use crate::text;
 use document::{Json, unquote};
 use path::{Path, Wrong};
 use values::{Source, object, raw_type};
@@ -24,8 +25,9 @@ use Takes::{Any, Text};
 pub(crate) fn all() -> Vec<Arc<ScalarUDF>> {
     let functions = vec![
         // A third and fourth argument stand for an empty result and an error; a fifth one says for which of them the query
-        // fails instead: EMPTY, ERROR or BOTH.
-        Function::new("json_value", &[Text, Text, Text, Text, Text], is::text, json_value).least(2),
+        // fails instead: EMPTY, ERROR, BOTH or NONE. A sixth one is what the text is then cast to: a value that is no such thing is an
+        // error.
+        Function::new("json_value", &[Text, Text, Text, Text, Text, Text], is::text, json_value).least(2),
         // A third argument is the wrapper: WITHOUT, CONDITIONAL or UNCONDITIONAL. A fourth and fifth one say what stands for
         // an empty result and an error: NULL, EMPTY ARRAY, EMPTY OBJECT or ERROR.
         Function::new("json_query", &[Text, Text, Text, Text, Text], is::text, json_query).least(2),
@@ -139,6 +141,7 @@ impl Paths {
 fn json_value(call: &Call<'_>) -> Result<ArrayRef> {
     let (texts, paths) = (call.texts(0)?, Paths::new(call)?);
     let (on_empty, on_error, fails) = (optional(call, 2)?, optional(call, 3)?, optional(call, 4)?);
+    let returned = optional(call, 5)?;
     call.try_texts(|row| {
         let Some(text) = texts.get(row) else { return Ok(None) };
         let instead = |of: &Option<Texts>, what: &str| match get(&fails, row) {
@@ -148,6 +151,9 @@ fn json_value(call: &Call<'_>) -> Result<ArrayRef> {
         match paths.find(row, text)? {
             None => Ok(None),
             Some((Found::Value(value), is_lax)) => match value {
+                value if value.is_scalar() && !get(&returned, row).is_none_or(|of| is_a(&value, of)) => {
+                    instead(&on_error, "ERROR")
+                }
                 Json::Text(text) => Ok(Some(text.into_owned())),
                 value if value.is_scalar() => Ok(Some(made(|out| value.write(out)))),
                 _ if is_lax => instead(&on_empty, "EMPTY"),
@@ -158,6 +164,22 @@ fn json_value(call: &Call<'_>) -> Result<ArrayRef> {
             Some((Found::Empty | Found::Error, _)) => instead(&on_error, "ERROR"),
         }
     })
+}
+
+/// Whether a scalar is what `RETURNING` says: a number is no BOOLEAN, nor is `true` a number. A text is what it can be read as.
+fn is_a(value: &Json<'_>, of: &str) -> bool {
+    let is_read = |text: &str| match of {
+        "BOOLEAN" => text::read_bool(text).is_some(),
+        "INT" => text::read_int(text).is_some_and(|value| i32::try_from(value).is_ok()),
+        "DOUBLE" => text::read_double(text).is_some(),
+        _ => true,
+    };
+    match (value, of) {
+        (Json::Bool(_), "INT" | "DOUBLE") | (Json::Number(_), "BOOLEAN") => false,
+        (Json::Text(text), _) => is_read(text),
+        (Json::Number(_), _) => is_read(&made(|out| value.write(out))),
+        _ => true,
+    }
 }
 
 fn failed(function: &str, what: &str, document: &str) -> datafusion::common::DataFusionError {

@@ -240,6 +240,7 @@ pub fn name_of(of: &DataType) -> String {
     SqlType::from_arrow(of).map_or_else(|_| of.to_string(), |found| found.to_string())
 }
 
+/// `{:#}` spells STRING and BYTES out, as `VARCHAR(2147483647)` and `VARBINARY(2147483647)`.
 impl fmt::Display for SqlType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.kind, f)?;
@@ -259,10 +260,10 @@ impl fmt::Display for Kind {
             Self::Double => f.write_str("DOUBLE"),
             Self::Decimal(precision, scale) => write!(f, "DECIMAL({precision}, {scale})"),
             Self::Char(length) => write!(f, "CHAR({length})"),
-            Self::Varchar(MAX_LENGTH) => f.write_str("STRING"),
+            Self::Varchar(MAX_LENGTH) if !f.alternate() => f.write_str("STRING"),
             Self::Varchar(length) => write!(f, "VARCHAR({length})"),
             Self::Binary(length) => write!(f, "BINARY({length})"),
-            Self::Varbinary(MAX_LENGTH) => f.write_str("BYTES"),
+            Self::Varbinary(MAX_LENGTH) if !f.alternate() => f.write_str("BYTES"),
             Self::Varbinary(length) => write!(f, "VARBINARY({length})"),
             Self::Date => f.write_str("DATE"),
             Self::Time(precision) => write!(f, "TIME({precision})"),
@@ -270,20 +271,31 @@ impl fmt::Display for Kind {
             Self::TimestampLtz(precision) => write!(f, "TIMESTAMP_LTZ({precision})"),
             Self::YearMonth => f.write_str("INTERVAL YEAR TO MONTH"),
             Self::DaySecond => f.write_str("INTERVAL DAY TO SECOND(3)"),
-            Self::Array(element) => write!(f, "ARRAY<{element}>"),
-            Self::Map(key, value) => write!(f, "MAP<{key}, {value}>"),
-            Self::Multiset(element) => write!(f, "MULTISET<{element}>"),
+            Self::Array(element) => within(f, "ARRAY", &[element]),
+            Self::Map(key, value) => within(f, "MAP", &[key, value]),
+            Self::Multiset(element) => within(f, "MULTISET", &[element]),
             Self::Row(fields) => {
                 f.write_str("ROW<")?;
                 for (at, (name, of)) in fields.iter().enumerate() {
                     f.write_str(if at == 0 { "" } else { ", " })?;
-                    write!(f, "`{}` {of}", name.replace('`', "``"))?;
+                    write!(f, "`{}` ", name.replace('`', "``"))?;
+                    fmt::Display::fmt(of, f)?;
                 }
                 f.write_str(">")
             }
             Self::Null => f.write_str("NULL"),
         }
     }
+}
+
+/// `NAME<a, b>`, with the types as `f` shows them.
+fn within(f: &mut fmt::Formatter<'_>, name: &str, of: &[&SqlType]) -> fmt::Result {
+    write!(f, "{name}<")?;
+    for (at, of) in of.iter().enumerate() {
+        f.write_str(if at == 0 { "" } else { ", " })?;
+        fmt::Display::fmt(of, f)?;
+    }
+    f.write_str(">")
 }
 
 #[cfg(test)]
@@ -298,6 +310,13 @@ mod tests {
             Err(error) => format!("error: {error}"),
         };
         shown.assert_eq(&found);
+    }
+
+    #[test]
+    fn aliases_are_spelled_out() {
+        let found = parse("ROW<a ARRAY<STRING NOT NULL>, b MAP<VARCHAR(3), BYTES>>").expect("a type");
+        let shown = "ROW<`a` ARRAY<VARCHAR(2147483647) NOT NULL>, `b` MAP<VARCHAR(3), VARBINARY(2147483647)>>";
+        assert_eq!(format!("{found:#}"), shown);
     }
 
     #[test]

@@ -14,6 +14,13 @@ const NOT_IN_SQL: &str = "AGG_DECIMAL_MINUS AGG_DECIMAL_PLUS HIVE_AGG_DECIMAL_PL
     reinterpretCast rowtime similar start streamRecordTimestamp temporalOverlaps times withColumns withoutColumns between \
     JSON_ARRAYAGG_ABSENT_ON_NULL JSON_ARRAYAGG_NULL_ON_NULL JSON_OBJECTAGG_ABSENT_ON_NULL JSON_OBJECTAGG_NULL_ON_NULL";
 
+/// What it does not print: the operators that only Flink's planner has.
+const OF_PLANNER: &str = "ALL ANY APPROX_COUNT_DISTINCT CLASSIFIER CUME_DIST CUMULATE DENSE_RANK DESCRIPTOR FIRST GROUPING \
+    GROUPING_ID GROUP_ID HASH_CODE HOP HOP_END HOP_PROCTIME HOP_ROWTIME HOP_START LAST MATCH_PROCTIME MATCH_ROWTIME \
+    ML_EVALUATE MULTISET NEXT NTILE PERCENT_RANK PREV PRINT PROCTIME_MATERIALIZE RANK ROW_NUMBER SESSION SESSION_END \
+    SESSION_PROCTIME SESSION_ROWTIME SESSION_START SINGLE_VALUE SOME STREAMRECORD_TIMESTAMP SYMMETRIC TUMBLE TUMBLE_END \
+    TUMBLE_PROCTIME TUMBLE_ROWTIME TUMBLE_START UNNEST VECTOR_SEARCH";
+
 /// Names that are one word in the Table API: those of SQL.
 const OTHER_NAMES: &[(&str, &str)] = &[
     ("charLength", "CHAR_LENGTH"),
@@ -52,6 +59,8 @@ fn every_function_of_flink_is_listed() {
     let missing: Vec<_> =
         OF_FLINK.lines().filter(in_sql).map(sql_name).filter(|name| !listed.contains(name.as_str())).collect();
     assert!(missing.is_empty(), "builtins.rs does not know {missing:?}");
+    let missing: Vec<_> = OF_PLANNER.split_whitespace().filter(|name| !listed.contains(name)).collect();
+    assert!(missing.is_empty(), "builtins.rs does not know {missing:?}");
 }
 
 #[test]
@@ -71,6 +80,7 @@ fn what_is_not_there_is_refused_by_name() {
         Some("PARSE_JSON is a function of Flink that is not supported: there is no type VARIANT")
     );
     assert_eq!(refusal("upper"), None);
+    assert_eq!(refusal("tumble_start"), None);
     assert_eq!(refusal("nothing"), None);
 }
 

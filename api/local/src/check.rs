@@ -4,6 +4,7 @@
 
 use std::ffi::OsStr;
 use std::path::Path;
+use std::thread;
 
 use flott_checkpoint::{Manifest, Store};
 use flott_core::config::Configuration;
@@ -57,6 +58,18 @@ pub fn check(
         what: "its check of the savepoint",
     };
     plan::ask::<Result<RestoreReport>>(binary, args, config, &question, printed)?
+}
+
+/// What a program of this process would make of the savepoint that `manifest` describes.
+///
+/// # Errors
+/// A chain of it cannot be built.
+pub fn check_program(program: &Program, manifest: &Manifest, allow_non_restored_state: bool) -> Result<RestoreReport> {
+    // The caller may be in a runtime, where another one must neither be waited for nor end.
+    thread::scope(|scope| {
+        let check = scope.spawn(|| check_restore(program, manifest, allow_non_restored_state, runtime()?.handle()));
+        check.join().unwrap_or_else(|_| Err(Error::system("the check of the savepoint panicked")))
+    })
 }
 
 /// The manifest of a savepoint, if it can be read from here. The cluster checks a savepoint again in any case, and may

@@ -10,9 +10,11 @@ use flott_core::status::JobStatus;
 use flott_core::{Error, Result};
 use flott_operators::Program;
 use flott_taskmanager::supervisor::worker_env;
+use serde::{Deserialize, Serialize};
 
 use crate::args::EngineArgs;
 use crate::client::Client;
+use crate::plan::Planned;
 use crate::{check, client, embedded, plan, worker};
 
 /// How a job ended.
@@ -27,7 +29,7 @@ pub struct JobOutcome {
 }
 
 /// How workers build a program: what this binary is started with.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Recipe {
     /// The arguments. They are short, and for all to read.
     pub arguments: Vec<String>,
@@ -87,6 +89,11 @@ impl Launcher {
         matches!(self.role, Role::Local)
     }
 
+    /// Whether a client asks this process about its job, rather than to run it: it ends with the answer.
+    pub fn is_asked(&self) -> bool {
+        matches!(self.role, Role::Plan | Role::Check)
+    }
+
     /// Runs the program in this process's role. Returns when the job has ended, or was submitted detached; a
     /// process that plans, checks or works ends here.
     ///
@@ -116,7 +123,7 @@ impl Launcher {
     /// was started with.
     ///
     /// # Errors
-    /// As for [`Self::execute`], and those of `recipe`, which is needed by a cluster only.
+    /// As for [`Self::execute`], and those of `recipe`, which is needed for a cluster only.
     pub fn execute_as(&self, program: Arc<Program>, recipe: impl FnOnce() -> Result<Recipe>) -> Result<JobOutcome> {
         match &self.role {
             Role::Local => {
@@ -127,7 +134,7 @@ impl Launcher {
                 }
             }
             Role::Client(address) => client::run_this_binary(address, &program.job_graph, &self.args, recipe()?),
-            Role::Plan => plan::answer(&program.job_graph),
+            Role::Plan => plan::answer(&Planned { graph: program.job_graph.clone(), recipe: recipe()? }),
             Role::Check => check::write(&program),
             Role::Worker => worker::run(program),
         }
@@ -151,7 +158,7 @@ impl Launcher {
             Role::Client(address) => client::submit_this_binary(address, &program.job_graph, &self.args, recipe()?),
             Role::Local => Err(Error::input("there is no cluster to submit the job to: name one with -m host:port")),
             Role::Plan | Role::Check | Role::Worker => {
-                self.execute(program)?;
+                self.execute_as(program, recipe)?;
                 Err(Error::system("a worker has come to its end"))
             }
         }

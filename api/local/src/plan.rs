@@ -1,4 +1,4 @@
-//! The plan role: `flott run` runs a job's binary once to get its graph.
+//! The plan role: `flott run` runs a job's binary once to get its graph, and how its workers come to the same.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -8,13 +8,22 @@ use flott_core::config::Configuration;
 use flott_core::{Error, Result, ResultExt};
 use flott_graph::JobGraph;
 use flott_taskmanager::supervisor::worker_env;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
-use crate::launcher::JobOutcome;
+use crate::launcher::{JobOutcome, Recipe};
 
 /// The environment variable that names the file for the answer.
 const OUTPUT: &str = "FLOTT_PLAN_OUTPUT";
+
+/// A job as it is submitted, beside its binary.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Planned {
+    /// Its graph.
+    pub graph: JobGraph,
+    /// How workers build it: by the arguments that the binary was asked with, unless it has told of others.
+    pub recipe: Recipe,
+}
 
 /// What a binary is asked, and what it needs to know for that.
 pub(crate) struct Question<'a> {
@@ -74,11 +83,11 @@ pub(crate) fn ask<T: DeserializeOwned>(
         .map_err(|error| Error::input(format!("{shown} is of another version, {what} cannot be read: {error}")))
 }
 
-/// Runs `binary` with `args` in plan mode; returns its graph. `printed` gets what the program printed.
+/// Runs `binary` with `args` in plan mode; returns its job. `printed` gets what the program printed.
 ///
 /// # Errors
 /// The binary cannot be run here, ends with an error, or is not a job.
-pub fn plan(binary: &Path, args: &[String], config: &Configuration, printed: impl FnOnce(&[u8])) -> Result<JobGraph> {
+pub fn plan(binary: &Path, args: &[String], config: &Configuration, printed: impl FnOnce(&[u8])) -> Result<Planned> {
     let question = Question { role: "plan", variables: &[], what: "its graph" };
     ask(binary, args, config, &question, printed)
 }
@@ -89,27 +98,27 @@ mod tests {
 
     use super::*;
 
-    fn plan_of(script: &str) -> (Result<JobGraph>, String) {
+    fn plan_of(script: &str) -> (Result<Planned>, String) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("job");
         std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
         let mut printed = Vec::new();
-        let graph = plan(&path, &[], &Configuration::default(), |bytes| printed.extend_from_slice(bytes));
-        (graph, String::from_utf8(printed).unwrap())
+        let planned = plan(&path, &[], &Configuration::default(), |bytes| printed.extend_from_slice(bytes));
+        (planned, String::from_utf8(printed).unwrap())
     }
 
     #[test]
     fn what_answers_is_a_job_of_this_version() {
-        let (graph, printed) = plan_of("echo building as $FLOTT_ROLE");
-        assert!(graph.unwrap_err().to_string().contains("ended without calling execute()"));
+        let (planned, printed) = plan_of("echo building as $FLOTT_ROLE");
+        assert!(planned.unwrap_err().to_string().contains("ended without calling execute()"));
         assert_eq!(printed, "building as plan\n");
-        let (graph, printed) = plan_of("echo no such file >&2; exit 3");
-        let error = graph.unwrap_err().to_string();
+        let (planned, printed) = plan_of("echo no such file >&2; exit 3");
+        let error = planned.unwrap_err().to_string();
         assert!(error.contains("failed to build its graph: exit status: 3"), "{error}");
         assert_eq!(printed, "no such file\n");
-        let (graph, _) = plan_of("echo '[1]' > $FLOTT_PLAN_OUTPUT");
-        let error = graph.unwrap_err().to_string();
+        let (planned, _) = plan_of("echo '[1]' > $FLOTT_PLAN_OUTPUT");
+        let error = planned.unwrap_err().to_string();
         assert!(error.contains("is of another version, its graph cannot be read"), "{error}");
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Names are as they were written: `Orders` and `orders` are two tables. Functions and keywords are not so.
 
+mod alter;
 pub mod define;
 mod space;
 mod table;
@@ -14,6 +15,7 @@ use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 use datafusion::sql::sqlparser::ast::Query;
 use flott_core::{Error, Result};
 
+pub use alter::alter;
 pub use space::Catalog;
 pub use table::{Column, ColumnKind, Table, Watermark};
 

@@ -1,7 +1,7 @@
 //! The connectors of SQL tables: what `'connector' = '…'` names.
 //!
 //! Planning asks [`describe_source`] and [`check_sink`] what a table can do; a program is built with [`TableConnectors`]. Both
-//! read the same options, so what planning accepts can be built.
+//! read the same options, so what planning accepts can be built. A program may have [`LookupConnectors`] besides.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,9 +16,8 @@ use flott_operators::program::NodeTargets;
 use flott_operators::sink::SinkOperator;
 use flott_operators::source::SourceHead;
 use flott_operators::{OperatorNode, Push, SourceTask, TaskContext};
-use flott_sql_runtime::TableOperator;
 use flott_sql_runtime::expr::Functions;
-use flott_sql_runtime::operators::lookup_join::{LookupCondition, LookupJoin};
+use flott_sql_runtime::operators::lookup_join::LookupTable;
 use flott_sql_runtime::program::Connectors;
 use flott_sql_runtime::spec::{LookupJoinSpec, SinkSpec, SourceSpec};
 use flott_tables::options::Options;
@@ -27,12 +26,16 @@ use crate::plan::{COLLECT, Changelog};
 use crate::results::Results;
 use crate::results::offer::OfferSink;
 
+mod asked;
 mod blackhole;
 mod datagen;
 mod filesystem;
+mod limit;
 mod nexmark;
 mod print;
 mod whole;
+
+pub use asked::LookupConnectors;
 
 /// The names of connectors, for messages.
 const NAMES: [&str; 5] = ["filesystem", "datagen", "nexmark", "print", "blackhole"];
@@ -68,6 +71,7 @@ pub fn describe_source(spec: &SourceSpec) -> Result<SourceDescription> {
 
 /// What a table takes that is written; checks its options.
 pub fn check_sink(spec: &SinkSpec) -> Result<Changelog> {
+    refuse_written_metadata(spec)?;
     match connector(&spec.table, &spec.options)? {
         "filesystem" => filesystem::sink(spec).map(|_| filesystem::changelog(&spec.options)),
         "print" => print::Print::new(spec).map(|_| Changelog::All),
@@ -120,12 +124,22 @@ fn projected(spec: &SourceSpec) -> Result<SchemaRef> {
         .map_err(|error| Error::system(format!("table '{}': a column that is not there is read: {error}", spec.table)))
 }
 
-/// That the connector has none of the columns with metadata.
+/// That no column is metadata, of which the connector has none.
 fn refuse_metadata(spec: &SourceSpec, connector: &str) -> Result<()> {
     let Some((column, key)) = spec.metadata.first_key_value() else { return Ok(()) };
     let name = spec.table_schema.field(*column).name();
     Err(Error::input(format!(
-        "table '{}': the column '{name}' is the metadata '{key}', which '{connector}' does not have",
+        "table '{}': the column '{name}' is the metadata '{key}', and '{connector}' has no metadata",
+        spec.table
+    )))
+}
+
+/// That no column that is written is metadata.
+fn refuse_written_metadata(spec: &SinkSpec) -> Result<()> {
+    let Some((column, key)) = spec.metadata.first_key_value() else { return Ok(()) };
+    let name = spec.table_schema.field(*column).name();
+    Err(Error::input(format!(
+        "table '{}': the column '{name}' is the metadata '{key}', which no connector writes: declare it VIRTUAL",
         spec.table
     )))
 }
@@ -155,24 +169,39 @@ pub fn with_source<V: SourceVisitor>(
 ) -> Result<V::Output> {
     match connector(&spec.table, &spec.options)? {
         "filesystem" => match filesystem::source(spec, functions)? {
-            filesystem::TableFiles::Lines(source) => visitor.visit(source),
-            filesystem::TableFiles::Blocks(source) => visitor.visit(source),
+            filesystem::TableFiles::Lines(source) => limited(spec, source, visitor),
+            filesystem::TableFiles::Blocks(source) => limited(spec, source, visitor),
         },
-        "datagen" => visitor.visit(datagen::source(spec)?),
-        "nexmark" => visitor.visit(nexmark::source(spec)?),
+        "datagen" => limited(spec, datagen::source(spec)?, visitor),
+        "nexmark" => limited(spec, nexmark::source(spec)?, visitor),
         name => Err(unknown(&spec.table, name)),
+    }
+}
+
+/// Gives a source to `visitor`, or as much of it as is enough.
+fn limited<S: Source<Item = Chunk>, V: SourceVisitor>(spec: &SourceSpec, source: S, visitor: V) -> Result<V::Output> {
+    match spec.limit {
+        Some(rows) => visitor.visit(limit::Limited::new(source, rows)),
+        None => visitor.visit(source),
     }
 }
 
 /// The connectors, with where the rows of a SELECT go.
 pub struct TableConnectors {
     results: Option<Results>,
+    lookups: LookupConnectors,
 }
 
 impl TableConnectors {
     /// `results` is needed by plans of a SELECT only.
     pub fn new(results: Option<Results>) -> Self {
-        Self { results }
+        Self { results, lookups: LookupConnectors::default() }
+    }
+
+    /// With connectors of the program.
+    #[must_use]
+    pub fn with_lookups(self, lookups: LookupConnectors) -> Self {
+        Self { lookups, ..self }
     }
 }
 
@@ -216,29 +245,17 @@ impl Connectors for TableConnectors {
         operator(filesystem::commit::Committer::new(policy, path, cx), targets)
     }
 
-    fn lookup(
-        &self,
-        spec: &LookupJoinSpec,
-        schema: &SchemaRef,
-        functions: &Functions,
-        cx: &TaskContext,
-    ) -> Result<Box<dyn TableOperator>> {
-        let table = match connector(&spec.table.table, &spec.table.options)? {
-            "filesystem" => filesystem::lookup(spec, functions, &cx.io)?,
-            name => {
-                let table = &spec.table.table;
-                return Err(Error::input(format!(
+    fn lookup(&self, spec: &LookupJoinSpec, functions: &Functions, cx: &TaskContext) -> Result<LookupTable> {
+        let table = &spec.table.table;
+        match connector(table, &spec.table.options)? {
+            "filesystem" => filesystem::lookup(spec, functions, &cx.io).map(LookupTable::Whole),
+            name => match self.lookups.open(spec)? {
+                Some(table) => Ok(LookupTable::Asked(table)),
+                None => Err(Error::input(format!(
                     "rows cannot be looked up in table '{table}': its connector '{name}' has no such way to read"
-                )));
-            }
-        };
-        let on = LookupCondition {
-            left_keys: &spec.left_keys,
-            is_left_outer: spec.is_left_outer,
-            condition: spec.condition.as_ref(),
-            functions,
-        };
-        Ok(Box::new(LookupJoin::new(schema, &on, table, cx.io.clone(), cx.waker.clone())?))
+                ))),
+            },
+        }
     }
 }
 

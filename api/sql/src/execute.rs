@@ -5,9 +5,12 @@ use std::sync::{Arc, LazyLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use flott_checkpoint::Manifest;
 use flott_chunk::Chunk;
 use flott_core::config::{Configuration, options};
 use flott_core::{Error, Result};
+use flott_local::check::{RestoreReport, check_program};
+use flott_local::plan::Planned;
 use flott_local::{JobOutcome, Launcher, Recipe};
 use flott_operators::Program;
 use flott_sql_runtime::expr::Functions;
@@ -44,6 +47,31 @@ pub fn program(plan: &CompiledPlan, config: &Configuration, results: Option<Resu
 pub fn insert(job: &Job, launcher: &Launcher, arguments: &[&str]) -> Result<JobOutcome> {
     let program = program(&job.plan, &merged(job, launcher), None)?;
     launcher.execute_as(program, || recipe(&job.plan, arguments))
+}
+
+/// A job that writes tables as it is submitted, for whoever does that. `arguments` are those of workers, as for [`insert`].
+///
+/// # Errors
+/// Its operators cannot be made.
+pub fn planned(job: &Job, launcher: &Launcher, arguments: &[&str]) -> Result<Planned> {
+    let program = program(&job.plan, &merged(job, launcher), None)?;
+    Ok(Planned { graph: program.job_graph.clone(), recipe: recipe(&job.plan, arguments)? })
+}
+
+/// What a job would make of the savepoint that `manifest` describes, found out without running it.
+///
+/// # Errors
+/// Its operators cannot be made.
+pub fn check(
+    job: &Job,
+    launcher: &Launcher,
+    manifest: &Manifest,
+    allow_non_restored_state: bool,
+) -> Result<RestoreReport> {
+    // A SELECT wants to know where its rows go, though none will come.
+    let (sink, _) = results(false);
+    let program = program(&job.plan, &merged(job, launcher), Some(Results::Here(sink)))?;
+    check_program(&program, manifest, allow_non_restored_state)
 }
 
 /// How workers build the program of a plan.

@@ -13,13 +13,16 @@ mod correlate;
 mod errors;
 mod fold;
 mod functions;
+mod group_id;
 mod group_windows;
 mod grouping_sets;
 mod insert;
+mod membership;
 mod multiplicity;
 pub mod nodes;
 mod operators;
 mod optimize;
+mod quantified;
 mod queries;
 mod relations;
 mod rewrite;
@@ -30,14 +33,16 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
+use flott_sql_functions::builtins::{Is, builtins};
+
 pub use queries::{Connectors, Installed, Queries, Readable};
 
-/// Whether SQL has a function of this name, in any case, or uses the name for something else.
+/// Whether SQL has a function of this name, in any case, or uses the name for something else. Names of what is refused are
+/// free.
 pub fn is_function(name: &str) -> bool {
     let name = name.to_lowercase();
     let functions = functions::Functions::all();
+    let mut here = builtins().filter(|one| !matches!(one.is, Is::Absent(_)));
     let is_internal = functions.scalar(&name).is_some() || functions.window(&name).is_some();
-    is_internal
-        || functions.names().any(|known| known == name)
-        || flott_sql_functions::builtins::builtins().any(|one| one.name.eq_ignore_ascii_case(&name))
+    is_internal || functions.names().any(|known| known == name) || here.any(|one| one.name.eq_ignore_ascii_case(&name))
 }

@@ -4,6 +4,7 @@
 //! ([`Piece::statement`]), so that a mistake further down does not stop what stands above it. Queries and expressions are
 //! parsed by `sqlparser` with [`FlinkDialect`]; statements by us, since Flink's are its own.
 
+mod alter;
 mod ddl;
 mod dialect;
 mod hints;

@@ -2,9 +2,10 @@
 //!
 //! - [`table`]: what is known of tables
 //! - `rel`, `convert` and what they call: relations by column position, with time attributes, windows, keys and changes
+//! - `share`: one aggregation for equal windows
 //! - `changelog`: which operators must tell of rows before updates
 //! - `emit`: operators and exchanges; `phases`: aggregates in two of them; `tables` and `reading`: how tables are read
-//! - `names`, `explain`: how all that is shown
+//! - `names`, `explain`: how all that is shown; `state`: what operators keep
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -29,6 +30,8 @@ mod over;
 mod phases;
 mod reading;
 mod rel;
+mod share;
+mod state;
 pub mod table;
 mod tables;
 mod temporal;
@@ -69,11 +72,17 @@ pub struct Settings {
     pub job_parallelism: Option<u32>,
     /// `table.optimizer.agg-phase-strategy`.
     pub aggregate_phases: AggregatePhases,
+    /// `table.optimizer.reuse-sub-plan-enabled`: whether queries with equal windows share an operator, whatever they aggregate.
+    pub shares_windows: bool,
     /// `table.exec.source.cdc-events-duplicate`.
     pub cdc_events_duplicate: bool,
     /// `table.exec.sink.require-on-conflict`: whether a query whose key is not the sink's needs ON CONFLICT. Without it,
     /// and without the clause, the latest row of a key counts.
     pub requires_on_conflict: bool,
+    /// `table.exec.async-lookup.timeout`.
+    pub lookup_timeout_ms: u64,
+    /// `table.exec.async-lookup.buffer-capacity`: how many requests to a table may be under way in a subtask.
+    pub lookups_max: u32,
     /// All that was SET.
     pub config: BTreeMap<String, String>,
 }
@@ -104,13 +113,21 @@ impl Settings {
             Some(mode) if mode.eq_ignore_ascii_case("batch") => true,
             Some(mode) => return Err(wrong("execution.runtime-mode", mode, "'streaming' or 'batch'")),
         };
-        let key = "table.exec.resource.default-parallelism";
-        let parallelism = match text(key) {
+        let count = |key: &str, value: &str| match value.parse::<u32>() {
+            Ok(count) if count > 0 => Ok(count),
+            _ => Err(wrong(key, value, "a number from 1")),
+        };
+        let parallelism = match text("table.exec.resource.default-parallelism") {
             None | Some("-1") => None,
-            Some(value) => match value.parse() {
-                Ok(parallelism) if parallelism > 0 => Some(parallelism),
-                _ => return Err(wrong(key, value, "a number from 1")),
-            },
+            Some(value) => Some(count("table.exec.resource.default-parallelism", value)?),
+        };
+        let lookups_max = match text("table.exec.async-lookup.buffer-capacity") {
+            None => 100,
+            Some(value) => count("table.exec.async-lookup.buffer-capacity", value)?,
+        };
+        let lookup_timeout_ms = match duration("table.exec.async-lookup.timeout")? {
+            0 => 180_000,
+            timeout_ms => timeout_ms,
         };
         Ok(Self {
             name: text("pipeline.name").unwrap_or("sql").to_owned(),
@@ -120,8 +137,11 @@ impl Settings {
             parallelism,
             job_parallelism: text("parallelism.default").and_then(|value| value.parse().ok()),
             aggregate_phases: AggregatePhases::read(text(AggregatePhases::KEY))?,
+            shares_windows: truth("table.optimizer.reuse-sub-plan-enabled", true)?,
             cdc_events_duplicate: truth("table.exec.source.cdc-events-duplicate", false)?,
             requires_on_conflict: truth("table.exec.sink.require-on-conflict", true)?,
+            lookup_timeout_ms,
+            lookups_max,
             config: config.clone(),
         })
     }
@@ -158,16 +178,8 @@ pub fn plan(statements: &[SinkQuery], settings: &Settings) -> Result<Planned> {
         let result = planner.convert(&query.plan, true)?;
         sinks.push(planner.sink(result, &query.sink)?);
     }
+    let sinks = planner.share_windows(&sinks)?;
     planner.emit(&sinks)
-}
-
-/// `EXPLAIN`: the logical plans, the operators with their changes and state, and the job.
-///
-/// # Errors
-/// As for [`compile`].
-pub fn explain(statements: &[SinkQuery], settings: &Settings) -> Result<String> {
-    let planned = plan(statements, settings)?;
-    planned.explain(statements)
 }
 
 /// Makes relations of logical plans, and operators of relations.

@@ -2,7 +2,7 @@
 //!
 //! A session knows names and settings, and makes a compiled plan of what is to be run. It runs nothing itself.
 //!
-//! - [`show`]: SHOW and DESCRIBE; [`settings`]: SET and RESET
+//! - [`show`]: SHOW and DESCRIBE; [`settings`]: SET and RESET; [`keys`]: which settings there are; [`recovery`]: what jobs start from
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,7 +15,7 @@ use flott_core::config::Configuration;
 use flott_core::{Error, Result};
 use flott_sql_runtime::spec::CompiledPlan;
 
-use crate::catalog::{Catalog, Column, ColumnKind, Relation, Table, UserFunction, define};
+use crate::catalog::{self, Catalog, Column, ColumnKind, Relation, Table, UserFunction, define};
 use crate::logical::{Connectors, Installed, Queries, is_function};
 use crate::parse::{
     AlterAction, AlterTable, CreateTable, CreateView, Drop, ExplainDetail, Insert, Name, Object, Show, Statement,
@@ -23,9 +23,13 @@ use crate::parse::{
 use crate::plan::{self, Outcome, Planned, Settings, SinkQuery};
 use crate::types::SqlType;
 
+mod keys;
+mod recovery;
 mod settings;
 mod show;
 
+pub use keys::setting_keys;
+pub use recovery::Recovery;
 pub use settings::SessionConfig;
 
 /// What a statement answers.
@@ -103,6 +107,11 @@ impl Session {
         self
     }
 
+    /// The same, from now on.
+    pub fn set_connectors(&mut self, connectors: Arc<dyn Connectors>) {
+        self.connectors = connectors;
+    }
+
     /// Offers a function of the program, to queries and to CREATE FUNCTION.
     ///
     /// # Errors
@@ -136,6 +145,11 @@ impl Session {
     /// The settings.
     pub fn config(&self) -> &SessionConfig {
         &self.config
+    }
+
+    /// What whoever made settings should know of them: what has not been asked for yet.
+    pub fn take_warnings(&mut self) -> Vec<String> {
+        self.config.take_warnings()
     }
 
     /// Does what a statement says, up to running jobs.
@@ -230,6 +244,11 @@ impl Session {
         if details.contains(&ExplainDetail::EstimatedCost) {
             return Err(Error::input("EXPLAIN ESTIMATED_COST is not supported: nothing estimates costs"));
         }
+        if details.contains(&ExplainDetail::PlanAdvice) {
+            return Err(Error::input(
+                "EXPLAIN PLAN_ADVICE is not supported: EXPLAIN by itself says under Warnings what state grows without end",
+            ));
+        }
         let settings = self.settings()?;
         let queries = match statement {
             Statement::Query(query) => vec![self.queries(&settings).select(query)?],
@@ -237,7 +256,14 @@ impl Session {
             Statement::StatementSet(inserts) => self.sinks(inserts, &settings)?,
             _ => return Err(Error::input("EXPLAIN is for queries, INSERT and statement sets")),
         };
-        show::texts("result", [plan::explain(&queries, &settings)?])
+        let planned = plan::plan(&queries, &settings)?;
+        let mut text = planned.explain(&queries, self.config.engine())?;
+        if details.contains(&ExplainDetail::JsonExecutionPlan) {
+            text.push_str("\n== Physical Execution Plan ==\n");
+            text.push_str(&planned.execution_plan(self.config.engine())?);
+            text.push('\n');
+        }
+        show::texts("result", [text])
     }
 
     fn create_table(&mut self, create: &CreateTable) -> Result<()> {
@@ -327,6 +353,14 @@ impl Session {
             AlterAction::Set(options) => self.catalog.alter_options(&path, |all| all.extend(options.clone())),
             AlterAction::Reset(keys) => {
                 self.catalog.alter_options(&path, |all| all.retain(|key, _| !keys.contains(key)))
+            }
+            action => {
+                let settings = self.settings()?;
+                let queries = self.queries(&settings);
+                let table = self.catalog.table(&path)?.as_ref().clone();
+                let type_of = |expr: &Expr, columns: &[Column]| type_of(&queries, expr, columns);
+                let table = catalog::alter(table, &alter.name.to_string(), action, type_of)?;
+                self.catalog.replace(&path, table)
             }
         }
     }

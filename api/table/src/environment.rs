@@ -6,13 +6,16 @@ use std::sync::Arc;
 
 use flott::{DataStream, StreamExecutionEnvironment, embed};
 use flott_core::{Data, Error, Result};
+use flott_sql::connect::LookupConnectors;
 use flott_sql::execute;
 use flott_sql::parse::{self, Insert, Statement};
 use flott_sql::session::{Answer, Session, SessionConfig};
 use flott_sql_runtime::expr::Functions;
+use flott_tables::lookup::LookupConnector;
 
 use crate::RowKind;
 use crate::functions::Function;
+use crate::job;
 use crate::result::TableResult;
 use crate::schema::{Schema, quoted};
 use crate::shape::Shape;
@@ -44,32 +47,48 @@ pub(crate) struct Inner {
     pub(crate) session: Session,
     /// Those of SQL and of the program.
     pub(crate) functions: Functions,
+    pub(crate) lookups: LookupConnectors,
     pub(crate) streams: Vec<Rc<dyn StreamTable>>,
     /// How many tables have been made that nobody gave a name.
     unnamed: usize,
 }
 
-impl StreamTableEnvironment {
-    /// Tables beside the streams of `env`. What has been set on that counts here too.
-    pub fn create(env: &StreamExecutionEnvironment) -> Self {
+impl Inner {
+    fn new(env: &StreamExecutionEnvironment) -> Self {
         let config = env.config();
         // Each option was checked when it was set.
         let config = SessionConfig::new(config.iter()).unwrap_or_default();
-        let inner = Inner {
-            session: Session::new(config).with_connectors(Arc::new(StreamConnectors)),
+        Self {
+            session: Session::new(config).with_connectors(Arc::new(StreamConnectors::default())),
             functions: execute::functions().clone(),
+            lookups: LookupConnectors::default(),
             streams: Vec::new(),
             unnamed: 0,
-        };
-        Self { env: env.clone(), inner: Rc::new(inner.into()) }
+        }
+    }
+}
+
+impl StreamTableEnvironment {
+    /// Tables beside the streams of `env`. What has been set on that counts here too.
+    pub fn create(env: &StreamExecutionEnvironment) -> Self {
+        Self { env: env.clone(), inner: Rc::new(Inner::new(env).into()) }
     }
 
-    /// Sets an option of SQL or of the engine, as `SET 'key' = 'value'` does.
+    /// The tables that `env` has itself: the same for all its clones, and whenever it is asked. What had been set on it when it
+    /// was first asked counts here too. See [`SqlEnvironment`](crate::SqlEnvironment).
+    pub fn of(env: &StreamExecutionEnvironment) -> Self {
+        // Streams that are tables hold on to the program, and so it never ends: a process has few programs.
+        let inner = embed::attached(env, || RefCell::new(Inner::new(env)));
+        Self { env: env.clone(), inner }
+    }
+
+    /// Sets an option of SQL or of the engine, as `SET 'key' = 'value'` does. Of a key that does nothing a warning is printed to
+    /// standard error.
     ///
     /// # Errors
-    /// The option does not exist, or cannot have this value.
+    /// The option cannot have this value.
     pub fn set(&self, key: &str, value: &str) -> Result<&Self> {
-        self.inner.borrow_mut().session.execute(&Statement::Set(Some((key.to_owned(), value.to_owned()))))?;
+        self.session_answer(&Statement::Set(Some((key.to_owned(), value.to_owned()))))?;
         Ok(self)
     }
 
@@ -86,6 +105,23 @@ impl StreamTableEnvironment {
         Ok(())
     }
 
+    /// Gives SQL a connector whose tables are asked for rows by key, such as those of a database; see [`lookup`](crate::lookup).
+    /// Tables name it as their option `connector`.
+    ///
+    /// # Errors
+    /// The name is taken.
+    pub fn create_temporary_lookup_connector(
+        &self,
+        name: &str,
+        connector: impl LookupConnector + 'static,
+    ) -> Result<()> {
+        let mut inner = self.inner.borrow_mut();
+        let lookups = inner.lookups.with(name, Arc::new(connector))?;
+        inner.session.set_connectors(Arc::new(StreamConnectors { lookups: lookups.clone() }));
+        inner.lookups = lookups;
+        Ok(())
+    }
+
     /// Executes one statement. An INSERT runs to its end, or until it is submitted if that was asked for (`-d`); the rows
     /// of a query are in the result.
     ///
@@ -96,13 +132,20 @@ impl StreamTableEnvironment {
     /// It is no statement, or not possible; or the job failed.
     pub fn execute_sql(&self, statement: &str) -> Result<TableResult> {
         let statement = one_statement(statement)?;
-        let answer = self.inner.borrow_mut().session.execute(&statement)?;
-        match answer {
+        match self.session_answer(&statement)? {
             Answer::Done => Ok(TableResult::done()),
             Answer::Rows(rows) => Ok(TableResult::of_rows(rows)),
             Answer::Select(job) => self.select(&job),
             Answer::Insert(job) => self.insert(&job),
         }
+    }
+
+    /// What the session makes of a statement. Whatever is to be said of settings is printed.
+    fn session_answer(&self, statement: &Statement) -> Result<Answer> {
+        let mut inner = self.inner.borrow_mut();
+        let answer = inner.session.execute(statement);
+        job::warn(&inner.session.take_warnings());
+        answer
     }
 
     /// The table that a query gives. It runs when something is done with the table.

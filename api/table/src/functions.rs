@@ -22,7 +22,7 @@ use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 use flott_core::{Error, Result};
 use flott_sql::catalog::UserFunction;
 use flott_sql_runtime::aggregates::user::UserAggregate;
-use flott_sql_runtime::expr::Functions;
+use flott_sql_runtime::expr::{Asynchronous, Functions};
 use flott_sql_runtime::operators::async_calc::AsyncFunction;
 
 mod aggregate;
@@ -115,11 +115,11 @@ impl Function {
                 (UserFunction::Table(Arc::clone(&made)), functions.with_scalar(made))
             }
             Kind::Async(body, running) => {
-                let made = made(body);
+                let made = Arc::new(Asynchronous::of(made(body)));
                 (UserFunction::Scalar(Arc::clone(&made)), functions.with_async(made, running))
             }
             Kind::AsyncTable(body, running) => {
-                let made = made(body);
+                let made = Arc::new(Asynchronous::of(made(body)));
                 (UserFunction::Table(Arc::clone(&made)), functions.with_async(made, running))
             }
             Kind::Aggregate(planned, running) => {

@@ -28,7 +28,7 @@ fn streams(plan: &CompiledPlan) -> impl Iterator<Item = (usize, &SourceSpec)> {
 impl StreamTableEnvironment {
     /// Runs a query; its rows are in the result.
     pub(crate) fn select(&self, job: &Job) -> Result<TableResult> {
-        warn(job);
+        warn(&job.warnings);
         let config = self.config(job);
         let launcher = embed::launcher(&self.env).clone();
         let make = |plan: &CompiledPlan, results| self.program(job, plan, results);
@@ -39,7 +39,7 @@ impl StreamTableEnvironment {
 
     /// Runs a job that writes tables.
     pub(crate) fn insert(&self, job: &Job) -> Result<TableResult> {
-        warn(job);
+        warn(&job.warnings);
         let program = self.program(job, &job.plan, None)?;
         embed::launcher(&self.env).execute(program).map(TableResult::of_job)
     }
@@ -54,9 +54,9 @@ impl StreamTableEnvironment {
 
     fn program(&self, job: &Job, plan: &CompiledPlan, results: Option<Results>) -> Result<Arc<Program>> {
         if streams(plan).next().is_none() {
-            let connectors = Arc::new(TableConnectors::new(results));
-            let functions = self.inner.borrow().functions.clone();
-            return program::build(plan, &self.config(job), connectors, &functions).map(Arc::new);
+            let inner = self.inner.borrow();
+            let connectors = Arc::new(TableConnectors::new(results).with_lookups(inner.lookups.clone()));
+            return program::build(plan, &self.config(job), connectors, &inner.functions).map(Arc::new);
         }
         for (key, value) in job.config.iter() {
             self.env.set(key, value);
@@ -69,7 +69,7 @@ impl StreamTableEnvironment {
     /// the number of the plan's first operator.
     fn embed(&self, plan: &CompiledPlan, results: Option<Results>, end: Option<(usize, NodeFactory)>) -> Result<usize> {
         let inner = self.inner.borrow();
-        let connectors = Arc::new(TableConnectors::new(results));
+        let connectors = Arc::new(TableConnectors::new(results).with_lookups(inner.lookups.clone()));
         let Parts { mut graph, mut nodes, edges } = program::parts(plan, connectors, &inner.functions)?;
         let mut connected = Vec::new();
         for (at, source) in streams(plan) {
@@ -99,7 +99,7 @@ impl StreamTableEnvironment {
 
     /// The records that `factory` makes of a query's rows.
     pub(crate) fn stream_of<T: Data>(&self, job: &Job, factory: NodeFactory) -> Result<DataStream<T>> {
-        warn(job);
+        warn(&job.warnings);
         let is_sink = |operator: &OperatorSpec| matches!(operator, OperatorSpec::Sink(_));
         let end = job.plan.nodes.iter().position(|node| is_sink(&node.operator));
         let end = end.ok_or_else(|| Error::system("a query has no end"))?;
@@ -108,9 +108,9 @@ impl StreamTableEnvironment {
     }
 }
 
-/// What the user should know of a job, which is no error.
-fn warn(job: &Job) {
-    for warning in &job.warnings {
+/// Prints what the user should know, which is no error.
+pub(crate) fn warn(warnings: &[String]) {
+    for warning in warnings {
         eprintln!("warning: {warning}");
     }
 }

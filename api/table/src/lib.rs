@@ -2,7 +2,7 @@
 //!
 //! A [`StreamTableEnvironment`] stands beside a [`StreamExecutionEnvironment`](flott::StreamExecutionEnvironment):
 //! statements of SQL define and fill tables, [`Table`]s are queries that are put together by calls, and both go to data
-//! streams and back.
+//! streams and back. With [`SqlEnvironment`] it is there without being created: `env.sql(…)`.
 //!
 //! ```
 //! use flott::prelude::*;
@@ -33,15 +33,18 @@
 //! # Ok(()) }
 //! ```
 //!
-//! - [`StreamTableEnvironment`]: names, settings, statements
+//! - [`StreamTableEnvironment`]: names, settings, statements; [`SqlEnvironment`]: the same on the environment of streams
 //! - [`Table`], [`GroupedTable`]: queries
 //! - [`TableResult`]: what a statement answers; [`StatementSet`]: several INSERTs as one job
 //! - [`functions`]: functions of a program
+//! - [`lookup`]: connectors of a program, whose tables are asked for rows by key
 //! - [`Schema`], [`ChangelogMode`]: how a data stream is a table
 
 mod environment;
+mod extension;
 pub mod functions;
 mod job;
+pub mod lookup;
 mod result;
 mod schema;
 mod shape;
@@ -51,6 +54,7 @@ mod table;
 
 pub use arrow;
 pub use environment::StreamTableEnvironment;
+pub use extension::SqlEnvironment;
 pub use flott_chunk::RowKind;
 pub use result::{Changes, TableResult};
 pub use schema::{Schema, SchemaBuilder};
@@ -60,7 +64,9 @@ pub use table::{GroupedTable, Table};
 
 /// What most programs use.
 pub mod prelude {
-    pub use crate::{ChangelogMode, RowKind, Schema, StatementSet, StreamTableEnvironment, Table, TableResult};
+    pub use crate::{
+        ChangelogMode, RowKind, Schema, SqlEnvironment, StatementSet, StreamTableEnvironment, Table, TableResult,
+    };
 }
 
 /// The examples of the guide run.

@@ -12,6 +12,7 @@ use flott_core::{Batch, Data, Error, Result};
 use flott_operators::task::Task;
 use flott_operators::{AnyPush, NodeFactory, Operator, OperatorNode, Output, Push};
 use flott_sql::catalog::suggestion;
+use flott_sql::connect::LookupConnectors;
 use flott_sql::logical::{Connectors, Installed, Readable};
 use flott_sql::plan::Changelog;
 use flott_sql_runtime::exchange::ChunkHead;
@@ -50,11 +51,17 @@ impl ChangelogMode {
     }
 }
 
-/// What planning knows of tables: those that are data streams, and all others.
-pub(crate) struct StreamConnectors;
+/// What planning knows of tables: those that are data streams, those of the program's connectors, and all others.
+#[derive(Default)]
+pub(crate) struct StreamConnectors {
+    pub lookups: LookupConnectors,
+}
 
 impl Connectors for StreamConnectors {
     fn source(&self, spec: &SourceSpec) -> Result<Readable> {
+        if let Some(readable) = self.lookups.readable(spec)? {
+            return Ok(readable);
+        }
         if !is_stream(spec) {
             return Installed.source(spec);
         }
@@ -81,16 +88,21 @@ impl Connectors for StreamConnectors {
                 )));
             }
         }
-        Ok(Readable { changelog, is_lookup: false, has_watermarks: true })
+        // The stream is not the table's alone: it goes on.
+        Ok(Readable { changelog, is_lookup: false, is_scan: true, has_watermarks: true, takes_limit: false })
     }
 
     fn sink(&self, spec: &SinkSpec) -> Result<Changelog> {
-        match spec.options.get("connector").is_some_and(|name| name == CONNECTOR) {
-            true => Err(Error::input(format!(
+        match spec.options.get("connector").map(String::as_str) {
+            Some(CONNECTOR) => Err(Error::input(format!(
                 "'{}' is a data stream, which is only read: to_data_stream makes a stream of a table",
                 spec.table
             ))),
-            false => Installed.sink(spec),
+            Some(name) if self.lookups.has(name) => Err(Error::input(format!(
+                "table '{}' cannot be written: the connector '{name}' only looks rows up",
+                spec.table
+            ))),
+            _ => Installed.sink(spec),
         }
     }
 }

@@ -54,6 +54,16 @@ fn rows_stay_in_order_and_calls_are_bounded() {
 }
 
 #[test]
+fn what_is_under_way_is_explained() {
+    let (env, tables) = environment(1);
+    let square = slow_square(&Arc::default(), &Arc::default());
+    tables.create_temporary_system_function("square", square).unwrap();
+    let numbers = tables.from_data_stream(env.from_collection(0..3_i64)).unwrap();
+    let explained = tables.explain_sql(&format!("SELECT square(f0) FROM {numbers}")).unwrap();
+    assert!(explained.contains("): rows whose calls are under way\n"), "{explained}");
+}
+
+#[test]
 fn watermarks_do_not_overtake_rows() {
     let (env, tables) = environment(2);
     let (running, most) = (Arc::default(), Arc::default());

@@ -272,6 +272,34 @@ fn mistakes_name_the_column_and_the_way_out() {
 }
 
 #[test]
+fn the_environment_of_streams_has_sql_itself() {
+    let env = StreamExecutionEnvironment::new();
+    env.set_parallelism(2);
+    let orders = env.from_collection([("ada".to_owned(), 3_i64), ("bob".to_owned(), 1), ("ada".to_owned(), 4)]);
+    let orders = env.from_data_stream(orders).unwrap();
+    env.tables().create_temporary_view("orders", &orders).unwrap();
+    // A clone has the same tables.
+    let large = env.clone().sql("SELECT f0, f1 FROM orders WHERE f1 > 1").unwrap().select("f0, f1 * 10").unwrap();
+    let large = large.to_data_stream::<(String, i64)>().unwrap().collect();
+    let counts = env.sql("SELECT f0, COUNT(*) FROM orders GROUP BY f0").unwrap();
+    let counts = counts.to_changelog_stream::<(String, i64)>().unwrap().collect();
+    env.execute("orders").unwrap();
+    let mut large = large.take();
+    large.sort();
+    assert_eq!(large, [("ada".to_owned(), 30), ("ada".to_owned(), 40)]);
+    let counts = counts.take().into_iter().filter(|(kind, _)| kind.is_addition()).map(|(_, count)| count);
+    assert_eq!(counts.collect::<BTreeMap<_, _>>(), [("ada".to_owned(), 2), ("bob".to_owned(), 1)].into());
+
+    // What is no stream is there for the next program too; tables that are created are others.
+    env.execute_sql("CREATE TEMPORARY VIEW numbers AS SELECT * FROM (VALUES (1), (2)) AS t (n)").unwrap();
+    let numbers = env.sql("SELECT n FROM numbers WHERE n > 1").unwrap().to_data_stream::<i32>().unwrap().collect();
+    env.execute("numbers").unwrap();
+    assert_eq!(numbers.take(), [2]);
+    let error = StreamTableEnvironment::create(&env).from("numbers").unwrap_err().to_string();
+    assert!(error.contains("'numbers'"), "{error}");
+}
+
+#[test]
 fn a_null_in_a_field_that_has_none_fails_the_job() {
     let (env, tables) = environment(1);
     env.set("restart-strategy.type", "none");

@@ -94,6 +94,11 @@ pub async fn sleep(duration: Duration) {
     tokio::time::sleep(duration).await;
 }
 
+/// What `future` gives, on the runtime of the caller; `None` if it takes longer than `duration`. Then it is dropped.
+pub async fn within<F: Future>(duration: Duration, future: F) -> Option<F::Output> {
+    tokio::time::timeout(duration, future).await.ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,6 +118,12 @@ mod tests {
         assert_eq!(spawn_on(&handle, async { 2 }).await.unwrap(), 2);
         assert_eq!(spawn_blocking_on(&handle, || 3).await.unwrap(), 3);
         sleep(Duration::from_millis(1)).await;
+    }
+
+    #[tokio::test]
+    async fn what_takes_too_long_is_given_up() {
+        assert_eq!(within(Duration::from_secs(60), async { 1 }).await, Some(1));
+        assert_eq!(within(Duration::from_millis(1), std::future::pending::<()>()).await, None);
     }
 
     #[test]

@@ -39,10 +39,11 @@ pub(crate) fn kept(stores: &Store, io: &IoHandle, path: &str, choose: Option<&Ch
 
 /// How files are read, apart from their format.
 #[derive(Clone, Copy)]
-struct ReadOptions {
+pub(crate) struct ReadOptions {
     on_error: OnError,
     split_bytes: u64,
     whole_files: bool,
+    has_info: bool,
     has_header: bool,
     chunk_bytes: usize,
     items_max: usize,
@@ -110,6 +111,7 @@ impl<T: Data> FileSource<T> {
             on_error: OnError::Fail,
             split_bytes: 64 << 20,
             whole_files: false,
+            has_info: false,
             has_header,
             chunk_bytes: 1 << 20,
             items_max: usize::MAX,
@@ -138,6 +140,14 @@ impl<T: Data> FileSource<T> {
     pub fn whole_files(mut self, yes: bool) -> Self {
         self.options.whole_files = yes;
         self.csv.is_multiline = yes;
+        self
+    }
+
+    /// Whether decoders are told what is known of their files ([`Decoder::opened`]), which asks the file system or the object
+    /// store once more a range.
+    #[must_use]
+    pub fn file_info(mut self, yes: bool) -> Self {
+        self.options.has_info = yes;
         self
     }
 

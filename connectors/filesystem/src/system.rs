@@ -1,15 +1,17 @@
 //! Names of files, here or in an object store.
 
 use std::fmt;
+use std::fs::Metadata;
 use std::io;
 use std::path::Path as LocalPath;
 use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
 
 use flott_checkpoint::Store;
 use flott_connector_spi::IoHandle;
 use flott_core::{Error, Result};
-use object_store::ObjectStore;
 use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt};
 use serde::{Deserialize, Serialize};
 
 /// The name of a file, the same on all machines.
@@ -88,6 +90,19 @@ pub(crate) fn open_store(stores: &Store, io: &IoHandle, root: &str) -> Result<Ar
 /// The key of an object as its store takes it.
 pub(crate) fn object_key(key: &str) -> Result<Path> {
     Path::parse(key).map_err(|error| Error::input(format!("'{key}' is not the key of an object: {error}")))
+}
+
+/// When a local file was changed last, in milliseconds since 1970.
+pub(crate) fn local_modified_ms(path: impl fmt::Display, metadata: io::Result<Metadata>) -> Result<i64> {
+    let modified = metadata.and_then(|metadata| metadata.modified()).map_err(|error| local_error(path, &error))?;
+    let ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+    Ok(modified.duration_since(UNIX_EPOCH).map_or_else(|before| -ms(before.duration()), ms))
+}
+
+/// When an object was changed last, likewise.
+pub(crate) async fn object_modified_ms(objects: &dyn ObjectStore, name: impl fmt::Display, key: &Path) -> Result<i64> {
+    let object = objects.head(key).await.map_err(|error| object_error(name, &error))?;
+    Ok(object.last_modified.timestamp_millis())
 }
 
 /// What went wrong with a local file. A path that was there may be back soon, so the restart strategy decides; only

@@ -15,6 +15,12 @@ pub trait FileBytes: Send + Sync {
     /// Its length in bytes, when it was listed.
     fn length(&self) -> u64;
 
+    /// When it was changed last, in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// The file is gone, or cannot be reached.
+    fn modified_ms(&self) -> Result<i64>;
+
     /// A range of it.
     ///
     /// # Errors

@@ -64,9 +64,24 @@ pub struct Decoded {
     pub malformed: Option<Malformed>,
 }
 
+/// What is known of a file besides its name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileInfo {
+    /// Its length when it was listed, as it is stored: compressed, if it is.
+    pub bytes: u64,
+    /// When it was changed last, in milliseconds since 1970.
+    pub modified_ms: i64,
+}
+
 /// Makes rows of bytes.
 pub trait Decoder<T>: Send {
-    /// The file's first line, where that is not a record. Comes before everything else.
+    /// What is known of the file. Comes before everything else, but only if whoever feeds the decoder was asked to find out.
+    fn opened(&mut self, info: FileInfo) -> Result<()> {
+        let _ = info;
+        Ok(())
+    }
+
+    /// The file's first line, where that is not a record. Comes before all others.
     fn header(&mut self, line: &[u8]) -> Result<()> {
         let _ = line;
         Ok(())

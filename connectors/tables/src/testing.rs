@@ -25,6 +25,10 @@ impl FileBytes for InMemory {
         self.0.len() as u64
     }
 
+    fn modified_ms(&self) -> Result<i64> {
+        Ok(0)
+    }
+
     fn read_at(&self, range: Range<u64>) -> Result<Bytes> {
         match range.start <= range.end && range.end <= self.length() {
             true => Ok(self.0.slice(range.start as usize..range.end as usize)),

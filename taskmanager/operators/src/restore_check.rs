@@ -136,8 +136,13 @@ pub fn check_restore(
                 });
             };
             let Some(vertex) = vertex else {
-                let way_out = "the job does not have this operator: give it its old uid, or drop its state with -n (--allowNonRestoredState)";
-                add(None, left_behind(allow_non_restored_state, way_out));
+                let way_out = "the job does not have this operator: give it its old uid (in SQL: keep the query that computes this), or drop its \
+                               state with -n (--allowNonRestoredState)";
+                let lost = left_behind(allow_non_restored_state, way_out);
+                if states.is_empty() {
+                    add(None, lost.clone());
+                }
+                states.keys().for_each(|&state| add(Some(state), lost.clone()));
                 continue;
             };
             if vertex.max_parallelism != old.max_parallelism && old.has_keyed_state(operator) {

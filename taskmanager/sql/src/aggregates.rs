@@ -8,7 +8,8 @@
 //! - [`plan`]: from the plan's aggregates to what runs; [`input`]: arguments of a batch
 //! - [`grouping`]: which rows have the same key
 //! - [`state`]: what is kept; [`rich`]: what has no fixed size; [`counts`]: values that are entries of their own;
-//!   [`seen`]: distinct values that several aggregates share; [`sketch`]: distinct values, estimated
+//!   [`seen`]: distinct values that several aggregates share; [`sketch`]: distinct values, estimated;
+//!   [`percentile`]: places among values
 //! - [`user`]: functions of the program
 //! - [`update`]: rows come and go; [`merge`]: groups become one; [`partial`]: in two phases; [`results`]: what comes out;
 //!   [`json`]: as JSON
@@ -25,6 +26,7 @@ pub mod input;
 pub mod json;
 pub mod merge;
 pub mod partial;
+pub mod percentile;
 pub mod plan;
 pub mod results;
 pub mod rich;

@@ -3,6 +3,7 @@
 //! They are compiled once, when the operator is made, against the schema of its input. Functions are found by name in
 //! [`Functions`], which every process of a job has alike.
 
+mod asynchronous;
 mod parts;
 #[cfg(test)]
 mod tests;
@@ -30,6 +31,7 @@ use flott_core::{Error, Result};
 use prost::Message;
 use serde::{Deserialize, Serialize};
 
+pub use asynchronous::Asynchronous;
 pub use parts::Parts;
 pub use watermark::CurrentWatermark;
 

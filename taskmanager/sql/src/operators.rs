@@ -31,6 +31,7 @@ pub mod temporal_sort;
 #[cfg(test)]
 mod testing;
 pub mod top_n;
+mod under_way;
 pub mod unnest;
 pub mod values;
 pub mod watermark;

@@ -14,6 +14,7 @@ use crate::exchange::{ChunkHead, ChunkWriter};
 use crate::expr::Functions;
 use crate::operator::{OverChunks, TableOperator};
 use crate::operators;
+use crate::operators::lookup_join::{self, LookupTable};
 use crate::row::KeyEncoder;
 use crate::spec::{CompiledPlan, Exchange, LookupJoinSpec, OperatorSpec, PlanNode, SinkSpec, SourceSpec};
 use flott_chunk::Chunk;
@@ -38,14 +39,8 @@ pub trait Connectors: Send + Sync {
     /// The operator behind those that write a table that completes what they have written.
     fn commit(&self, spec: &SinkSpec, cx: &TaskContext, targets: NodeTargets<'_>) -> Result<Box<dyn Push<Chunk>>>;
 
-    /// The operator that looks rows up in a table. `schema` is that of its input; its condition may call `functions`.
-    fn lookup(
-        &self,
-        spec: &LookupJoinSpec,
-        schema: &SchemaRef,
-        functions: &Functions,
-        cx: &TaskContext,
-    ) -> Result<Box<dyn TableOperator>>;
+    /// A table that rows are looked up in. What it leaves out may call `functions`.
+    fn lookup(&self, spec: &LookupJoinSpec, functions: &Functions, cx: &TaskContext) -> Result<LookupTable>;
 }
 
 /// What operators are made with.
@@ -192,7 +187,8 @@ fn factory_of(
                     OperatorSpec::Commit(sink) => return connectors.commit(sink, cx, targets).map(AnyPush::new),
                     OperatorSpec::LookupJoin(lookup) => {
                         let input = inputs.first().ok_or_else(|| Error::system("a lookup join has no input"))?;
-                        connectors.lookup(lookup, input, &functions, cx)?
+                        let table = connectors.lookup(lookup, &functions, cx)?;
+                        lookup_join::make(lookup, table, input, &functions, cx)?
                     }
                     spec => {
                         let cx = OperatorContext { task: cx, functions: &functions, inputs: &inputs, output: &output };

@@ -14,7 +14,7 @@ pub use crate::expr::ExprSpec;
 pub use crate::sort_key::SortColumn;
 
 /// The version of the form. A plan of another one is refused.
-pub const PLAN_VERSION: u32 = 2;
+pub const PLAN_VERSION: u32 = 3;
 
 /// A SQL job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -245,7 +245,7 @@ pub struct SourceSpec {
     pub partition_keys: Vec<String>,
     /// Which columns of `table_schema` are read: they are the output.
     pub projection: Vec<usize>,
-    /// How many rows are enough.
+    /// How many rows of each reader are enough. What is too much is left out behind it.
     pub limit: Option<u64>,
     /// Conditions over the *output* that the connector may use to read less. They are checked behind it all the same.
     pub filters: Vec<ExprSpec>,
@@ -381,18 +381,27 @@ pub enum AggregateFunction {
         /// How many rows before.
         offset: u64,
     },
-    /// `LEAD(x, offset, default)`, in batch only.
+    /// `LEAD(x, offset, default)`, unless rows come in order.
     Lead {
         /// How many rows after.
         offset: u64,
     },
-    /// `NTILE`, in batch only.
+    /// `NTILE`, unless rows come in order.
     Ntile {
         /// How many buckets.
         buckets: u64,
     },
     /// A function of the user, by name.
     User(String),
+    /// `PERCENTILE(x, at, times)`: the values at places among all. An array of them if the result is one.
+    Percentile {
+        /// The places from 0 to 1, as the bits of DOUBLEs, which have no equality.
+        at: Vec<u64>,
+    },
+    /// `PERCENT_RANK`, unless rows come in order.
+    PercentRank,
+    /// `CUME_DIST`, unless rows come in order.
+    CumeDist,
 }
 
 /// One aggregate of an operator.
@@ -485,7 +494,7 @@ pub struct WindowAggregateSpec {
 pub struct OverSpec {
     /// The key.
     pub partition: Vec<usize>,
-    /// Time, or (in batch) nothing in particular.
+    /// Time, or nothing in particular unless rows come in order.
     pub time: TimeSpec,
     /// All columns of ORDER BY.
     pub order: Vec<SortColumn>,
@@ -495,8 +504,22 @@ pub struct OverSpec {
     pub aggregates: Vec<AggregateSpec>,
     /// For how long an unused key is kept; 0 for ever.
     pub ttl_ms: u64,
-    /// Whether all rows are there before the first result: bounded input in batch mode.
-    pub is_batch: bool,
+    /// How rows come.
+    pub input: OverInput,
+}
+
+/// How the rows of an OVER window come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OverInput {
+    /// They are only inserted, and ordered by time alone: what a row results in is final.
+    InOrder,
+    /// They come and go, anywhere in the order: results are updated.
+    Changing {
+        /// Whether `-U` is wanted by whoever comes next.
+        with_update_before: bool,
+    },
+    /// All are there before the first result: bounded input in batch mode.
+    Whole,
 }
 
 /// Which rows an OVER aggregate is of.
@@ -683,7 +706,7 @@ pub struct TemporalJoinSpec {
     pub condition: Option<ExprSpec>,
 }
 
-/// See [`OperatorSpec::LookupJoin`].
+/// See [`OperatorSpec::LookupJoin`]. No column of the table is in the key twice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LookupJoinSpec {
     /// What is looked up. Its projection is what comes behind the left columns.
@@ -696,6 +719,12 @@ pub struct LookupJoinSpec {
     pub is_left_outer: bool,
     /// What else pairs must fulfil; over the left columns, then the right ones.
     pub condition: Option<ExprSpec>,
+    /// Whether left rows are only inserted.
+    pub is_insert_only: bool,
+    /// For how long a table may be asked for the same keys, with all retries.
+    pub timeout_ms: u64,
+    /// How many requests to it may be under way in a subtask.
+    pub requests_max: u32,
 }
 
 /// See [`OperatorSpec::SinkMaterialize`]. The input has `-U`; the output has the input's columns, and is unique by `key`.

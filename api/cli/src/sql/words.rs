@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use flott_core::config::options;
 use flott_sql::catalog::Relation;
-use flott_sql::session::Session;
+use flott_sql::session::{Session, setting_keys};
 use flott_sql_functions::builtins::{Is, builtins};
 use rustyline::completion::{Completer, Pair};
 use rustyline::highlight::Highlighter;
@@ -118,21 +117,6 @@ const KEYWORDS: &[&str] = &[
 /// Words to the client, which only begin a statement.
 const VERBS: &[&str] = &["CLEAR", "EXIT", "HELP", "QUIT"];
 
-/// Settings that are not the engine's.
-const SETTINGS: &[&str] = &[
-    "execution.state-recovery.path",
-    "pipeline.name",
-    "sql-client.execution.result-mode",
-    "table.dml-sync",
-    "table.exec.resource.default-parallelism",
-    "table.exec.sink.require-on-conflict",
-    "table.exec.source.cdc-events-duplicate",
-    "table.exec.source.idle-timeout",
-    "table.exec.state.ttl",
-    "table.local-time-zone",
-    "table.optimizer.agg-phase-strategy",
-];
-
 /// Options of tables, and what they can be.
 const TABLE_OPTIONS: &[(&str, &[&str])] = &[
     ("connector", &["blackhole", "datagen", "filesystem", "nexmark", "print"]),
@@ -148,6 +132,8 @@ const TABLE_OPTIONS: &[(&str, &[&str])] = &[
 /// What settings can be, of those that are one of few.
 const SETTING_VALUES: &[(&str, &[&str])] = &[
     ("execution.runtime-mode", &["batch", "streaming"]),
+    ("execution.state-recovery.claim-mode", &["claim", "no_claim"]),
+    ("execution.state-recovery.ignore-unclaimed-state", &["false", "true"]),
     ("sql-client.execution.result-mode", &["changelog", "json", "table", "tableau"]),
     ("table.dml-sync", &["false", "true"]),
     ("table.optimizer.agg-phase-strategy", &["AUTO", "ONE_PHASE", "TWO_PHASE"]),
@@ -296,7 +282,7 @@ fn keys(before: &str, word: &str) -> Vec<String> {
         let names: Vec<&str> = TABLE_OPTIONS.iter().map(|(name, _)| *name).collect();
         return matching(&names, word);
     }
-    let mut names: Vec<&str> = options::keys().chain(SETTINGS.iter().copied()).collect();
+    let mut names: Vec<&str> = setting_keys().collect();
     names.sort_unstable();
     matching(&names, word)
 }

@@ -12,6 +12,46 @@ use crate::plan::PlanArgs;
 /// What stands for a savepoint that is not known yet.
 pub(super) const UNKNOWN: &str = "SAVEPOINT";
 
+/// The command that starts the new version, but for where and from what.
+#[derive(Clone, Debug)]
+pub(crate) struct Start {
+    verb: &'static str,
+    /// What stands behind the rest.
+    arguments: String,
+}
+
+impl Start {
+    /// Of a binary.
+    pub(super) fn of_binary(binary: &Path, plan: &PlanArgs) -> Self {
+        let mut arguments = settings(plan.parallelism, &plan.define);
+        arguments += &format!(" {}", shell(&binary.display().to_string()));
+        if !plan.args.is_empty() {
+            arguments += " --";
+        }
+        for argument in &plan.args {
+            arguments += &format!(" {}", shell(argument));
+        }
+        Self { verb: "run -d", arguments }
+    }
+
+    /// Of a SQL script, in files that are given with these flags.
+    pub(crate) fn of_script(parallelism: Option<u32>, define: &[String], files: &[(&str, &Path)]) -> Self {
+        let mut arguments = settings(parallelism, define);
+        for (flag, file) in files {
+            arguments += &format!(" {flag} {}", shell(&file.display().to_string()));
+        }
+        Self { verb: "sql", arguments }
+    }
+}
+
+fn settings(parallelism: Option<u32>, define: &[String]) -> String {
+    let mut text = parallelism.map(|parallelism| format!(" -p {parallelism}")).unwrap_or_default();
+    for pair in define {
+        text += &format!(" -D {}", shell(pair));
+    }
+    text
+}
+
 /// The commands that start either version from a savepoint.
 pub(super) struct ByHand {
     address: String,
@@ -26,28 +66,12 @@ impl ByHand {
         client: &Client,
         [job, again]: [JobId; 2],
         savepoint: &str,
-        binary: &Path,
-        plan: &PlanArgs,
+        Start { verb, arguments }: &Start,
         allow_non_restored_state: bool,
     ) -> Self {
         let address = client.address();
-        let mut new = format!("flott run -d -m {} -s {}", shell(address), shell(savepoint));
-        if allow_non_restored_state {
-            new += " -n";
-        }
-        if let Some(parallelism) = plan.parallelism {
-            new += &format!(" -p {parallelism}");
-        }
-        for pair in &plan.define {
-            new += &format!(" -D {}", shell(pair));
-        }
-        new += &format!(" {}", shell(&binary.display().to_string()));
-        if !plan.args.is_empty() {
-            new += " --";
-        }
-        for argument in &plan.args {
-            new += &format!(" {}", shell(argument));
-        }
+        let drops = if allow_non_restored_state { " -n" } else { "" };
+        let new = format!("flott {verb} -m {} -s {}{drops}{arguments}", shell(address), shell(savepoint));
         let body = json!({ "savepointPath": savepoint }).to_string();
         // Under the id that the upgrade gives it: whoever asks, it is started once.
         let restart = format!("http://{address}/jobs/{job}/restart?jobid={again}");
@@ -142,7 +166,8 @@ mod tests {
 
     fn by_hand(savepoint: &str, plan: &PlanArgs) -> ByHand {
         let client = Client::new("host:8081").unwrap();
-        ByHand::new(&client, [JobId([1; 16]), JobId([3; 16])], savepoint, Path::new("./new job"), plan, true)
+        let start = Start::of_binary(Path::new("./new job"), plan);
+        ByHand::new(&client, [JobId([1; 16]), JobId([3; 16])], savepoint, &start, true)
     }
 
     const RESTART: &str = "curl -X POST 'http://host:8081/jobs/01010101010101010101010101010101/restart?jobid=03030303030303030303030303030303' -d '{\"savepointPath\":\"s3://b/savepoint-1\"}'";
@@ -163,6 +188,16 @@ mod tests {
         assert!(by_hand.old().ends_with(RESTART), "{}", by_hand.old());
         let counts = by_hand.new_counts(JobId([2; 16]));
         assert!(counts.contains(new) && counts.contains("twice") && counts.contains(&"02".repeat(16)), "{counts}");
+    }
+
+    #[test]
+    fn a_script_is_started_with_the_files_that_were_given() {
+        let files = [("-i", Path::new("init.sql")), ("-f", Path::new("my job.sql"))];
+        let start = Start::of_script(Some(2), &["a.b=10s".to_owned()], &files);
+        let client = Client::new("host:8081").unwrap();
+        let by_hand = ByHand::new(&client, [JobId([1; 16]), JobId([3; 16])], "/s", &start, false);
+        let new = "flott sql -m host:8081 -s /s -p 2 -D a.b=10s -i init.sql -f 'my job.sql'\n";
+        assert!(by_hand.undecided("new").contains(new), "{}", by_hand.undecided("new"));
     }
 
     #[test]

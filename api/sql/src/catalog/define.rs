@@ -53,7 +53,8 @@ pub fn define_as(
     complete(&create, Table::default(), type_of)
 }
 
-fn complete(
+/// `table` with what a statement says of it.
+pub(super) fn complete(
     create: &CreateTable,
     mut table: Table,
     type_of: impl Fn(&Expr, &[Column]) -> Result<SqlType>,

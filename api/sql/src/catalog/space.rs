@@ -220,6 +220,14 @@ impl Catalog {
     pub fn alter_options(&mut self, path: &Path, change: impl FnOnce(&mut Options)) -> Result<()> {
         let mut table = self.table(path)?.as_ref().clone();
         change(&mut table.options);
+        self.replace(path, table)
+    }
+
+    /// Puts a table in the place of the one that is there.
+    ///
+    /// # Errors
+    /// There is no such database.
+    pub fn replace(&mut self, path: &Path, table: Table) -> Result<()> {
         let relation = Relation::Table(Arc::new(table));
         if self.temporary.contains_key(path) {
             self.temporary.insert(path.clone(), relation);

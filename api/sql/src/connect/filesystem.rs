@@ -10,7 +10,7 @@ use flott_core::{Error, Result};
 use flott_filesystem::{BlockSource, FileSink, FileSource, RollingPolicy};
 use flott_formats::Encoder;
 use flott_sql_runtime::expr::Functions;
-use flott_sql_runtime::operators::lookup_join::LookupTable;
+use flott_sql_runtime::operators::lookup_join::whole::WholeTable;
 use flott_sql_runtime::spec::{LookupJoinSpec, SinkSpec, SourceSpec};
 use flott_tables::avro::{AvroEncoder, AvroOptions};
 use flott_tables::csv::{CsvEncoder, CsvOptions};
@@ -25,6 +25,7 @@ use layout::Layout;
 
 pub(super) mod commit;
 mod layout;
+mod metadata;
 mod pruning;
 mod reading;
 
@@ -50,7 +51,6 @@ pub(super) enum TableFiles {
 /// The files of a table that is read. Planning has no functions, and reads nothing: without them nothing is left out.
 pub(super) fn source(spec: &SourceSpec, functions: Option<&Functions>) -> Result<TableFiles> {
     let options = super::scan_options(spec);
-    super::refuse_metadata(spec, "filesystem")?;
     super::whole::reload_ms(&options)?;
     allow(&options, &SINK_OPTIONS);
     let layout = Layout::new(&options, &spec.table_schema, &spec.partition_keys)?;
@@ -60,7 +60,7 @@ pub(super) fn source(spec: &SourceSpec, functions: Option<&Functions>) -> Result
 }
 
 /// The files of a table that rows are looked up in.
-pub(super) fn lookup(spec: &LookupJoinSpec, functions: &Functions, io: &IoHandle) -> Result<LookupTable> {
+pub(super) fn lookup(spec: &LookupJoinSpec, functions: &Functions, io: &IoHandle) -> Result<WholeTable> {
     if changelog(&spec.table.options) != Changelog::InsertOnly {
         return Err(Error::input(format!(
             "rows cannot be looked up in table '{}': its files have changes of rows, not rows",

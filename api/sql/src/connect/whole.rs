@@ -9,7 +9,7 @@ use arrow::record_batch::RecordBatch;
 use flott_chunk::Chunk;
 use flott_connector_spi::{DiscoverContext, IoHandle, ReadStatus, ReaderContext, Source, Waker};
 use flott_core::{Batch, Error, Result};
-use flott_sql_runtime::operators::lookup_join::LookupTable;
+use flott_sql_runtime::operators::lookup_join::whole::WholeTable;
 use flott_sql_runtime::spec::{LookupJoinSpec, SourceSpec};
 use flott_tables::options::Options;
 
@@ -69,11 +69,11 @@ pub(super) fn table<S: Source<Item = Chunk>>(
     source: S,
     reload_ms: Option<u64>,
     io: &IoHandle,
-) -> LookupTable {
+) -> WholeTable {
     let io = io.clone();
     let load = move || read_all(&source, &io);
     let (name, width) = (spec.table.table.clone(), spec.table.projection.len());
-    LookupTable { name, load: Arc::new(load), schema, width, keys, reload_ms }
+    WholeTable { name, load: Arc::new(load), schema, width, keys, reload_ms }
 }
 
 /// All rows of a source that ends, in the order of its splits.
@@ -131,7 +131,16 @@ mod tests {
             filters: Vec::new(),
             is_batch: false,
         };
-        LookupJoinSpec { table, left_keys: vec![0], right_keys: vec![0], is_left_outer: false, condition: None }
+        LookupJoinSpec {
+            table,
+            left_keys: vec![0],
+            right_keys: vec![0],
+            is_left_outer: false,
+            condition: None,
+            is_insert_only: true,
+            timeout_ms: 1000,
+            requests_max: 1,
+        }
     }
 
     #[test]

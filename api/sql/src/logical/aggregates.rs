@@ -11,7 +11,8 @@ use datafusion::logical_expr::{
 };
 
 use super::errors::mistake;
-use crate::types::coerce::{average_type, sum_type};
+use super::group_id::GROUP_ID;
+use crate::types::coerce::{average_type, is_integer, is_numeric, sum_type};
 use crate::types::{array_of, as_multiset, multiset_of, name_of};
 
 /// The type of the result.
@@ -24,6 +25,7 @@ enum Gives {
     Text,
     Array,
     Multiset,
+    Percentile,
 }
 
 /// An aggregate.
@@ -52,7 +54,7 @@ impl Hash for Aggregate {
 
 /// All of them, under the names that the planner knows.
 pub(super) fn all() -> Vec<Arc<AggregateUDF>> {
-    use Gives::{Array, Average, Count, Multiset, Same, Sum, Text};
+    use Gives::{Array, Average, Count, Multiset, Percentile, Same, Sum, Text};
     let own = [
         ("count", Count, 0..=1),
         ("approx_count_distinct", Count, 1..=1),
@@ -73,6 +75,8 @@ pub(super) fn all() -> Vec<Arc<AggregateUDF>> {
         ("listagg", Text, 1..=2),
         ("collect", Multiset, 1..=1),
         ("array_agg", Array, 1..=1),
+        ("percentile", Percentile, 2..=3),
+        (GROUP_ID, Count, 0..=0),
         ("json_objectagg_null_on_null", Text, 2..=2),
         ("json_objectagg_absent_on_null", Text, 2..=2),
         ("json_arrayagg_null_on_null", Text, 1..=1),
@@ -120,6 +124,19 @@ impl AggregateUDFImpl for Aggregate {
             Gives::Text => Ok(DataType::Utf8),
             Gives::Array => Ok(array_of(Field::new("element", arguments[0].clone(), true))),
             Gives::Multiset => Ok(multiset_of(arguments[0].clone())),
+            Gives::Percentile => {
+                let are_numbers = is_numeric(&arguments[0]) && arguments[2..].iter().all(is_integer);
+                match &arguments[1] {
+                    DataType::List(places) if are_numbers && is_numeric(places.data_type()) => {
+                        Ok(array_of(Field::new("element", DataType::Float64, true)))
+                    }
+                    place if are_numbers && is_numeric(place) => Ok(DataType::Float64),
+                    _ => {
+                        let usage = "a number, a percentage or an ARRAY of such, and how often it counts";
+                        Err(self.wrong(usage, arguments))
+                    }
+                }
+            }
         }
     }
 
@@ -166,10 +183,8 @@ pub(super) fn ranks() -> Vec<Arc<WindowUDF>> {
         let signature = Signature::user_defined(Volatility::Immutable);
         Arc::new(WindowUDF::new_from_impl(Rank { name, signature }))
     };
-    ["row_number", "rank", "dense_rank", "ntile", "lag", "lead", "first_value", "last_value"]
-        .into_iter()
-        .map(rank)
-        .collect()
+    let ranks = ["row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"];
+    ranks.into_iter().chain(["lag", "lead", "first_value", "last_value"]).map(rank).collect()
 }
 
 impl WindowUDFImpl for Rank {
@@ -196,6 +211,7 @@ impl WindowUDFImpl for Rank {
             ("first_value" | "last_value", []) => {
                 return Err(mistake(format!("{} takes a value", self.name.to_uppercase())));
             }
+            ("percent_rank" | "cume_dist", _) => Field::new(arguments.name(), DataType::Float64, false),
             _ => Field::new(arguments.name(), DataType::Int64, false),
         };
         Ok(Arc::new(field))

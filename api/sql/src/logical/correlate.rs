@@ -24,7 +24,7 @@ pub(super) fn join(join: Join) -> Result<LogicalPlan> {
 }
 
 /// The factor that a plan is, but for names.
-fn marker<T: 'static>(plan: &LogicalPlan) -> Option<&T> {
+pub(super) fn marker<T: 'static>(plan: &LogicalPlan) -> Option<&T> {
     match plan {
         LogicalPlan::SubqueryAlias(alias) => marker(&alias.input),
         LogicalPlan::Subquery(subquery) => marker(&subquery.subquery),

@@ -107,6 +107,15 @@ pub(super) struct Version {
     pub schema: DFSchemaRef,
 }
 
+/// The query of `(a, b) IN (SELECT x, y …)` while it is planned: one column in place of all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Tuples {
+    /// The query.
+    pub input: LogicalPlan,
+    /// The column that stands for its columns.
+    pub schema: DFSchemaRef,
+}
+
 macro_rules! node {
     ($type:ty, $name:literal, [$($input:ident),*], [$($expr:ident),*], [$($list:ident),*]) => {
         impl std::hash::Hash for $type {
@@ -341,6 +350,25 @@ impl Version {
     }
 }
 
+impl Tuples {
+    fn needed_besides(&self, _input: usize) -> Vec<usize> {
+        Vec::new()
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "others may fail")]
+    fn schema_after(&self, _before: &Self) -> Result<DFSchemaRef> {
+        Ok(Arc::clone(&self.schema))
+    }
+
+    fn columns_that_hold_filters(&self) -> HashSet<String> {
+        names(&self.schema).collect()
+    }
+
+    fn details(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, ": {}", names(self.input.schema()).collect::<Vec<_>>().join(", "))
+    }
+}
+
 impl UnnestJoin {
     fn needed_besides(&self, _input: usize) -> Vec<usize> {
         Vec::new()
@@ -366,4 +394,5 @@ node!(TemporalJoin, "TemporalJoin", [left, right], [on, time], []);
 node!(UnnestJoin, "UnnestJoin", [input], [collection], []);
 node!(Elements, "Unnest", [], [collection], []);
 node!(Version, "Version", [input], [time], []);
+node!(Tuples, "Tuples", [input], [], []);
 node!(StateTtl, "StateTtl", [input], [], []);

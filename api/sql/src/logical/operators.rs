@@ -135,7 +135,8 @@ fn is_equality(operator: Operator) -> bool {
     matches!(operator, Eq | NotEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
-fn is_ordered(of: &DataType) -> bool {
+/// Whether values of a type have an order.
+pub(super) fn is_ordered(of: &DataType) -> bool {
     !matches!(of, DataType::Struct(_) | DataType::List(_) | DataType::Map(..))
 }
 

@@ -17,6 +17,7 @@ use super::rewrite::{Rewritten, rewritten};
 use super::scope::{Context, Scope};
 use super::{insert, optimize, settle};
 use crate::catalog::Catalog;
+use crate::connect::SourceDescription;
 use crate::parse::Insert;
 use crate::plan::{Changelog, Settings, SinkQuery};
 
@@ -42,8 +43,12 @@ pub struct Readable {
     pub changelog: Changelog,
     /// Whether rows can be looked up in it by key.
     pub is_lookup: bool,
+    /// Whether it can be read as a whole.
+    pub is_scan: bool,
     /// Whether watermarks come with its rows: `SOURCE_WATERMARK()`.
     pub has_watermarks: bool,
+    /// Whether it can be told how many rows are enough.
+    pub takes_limit: bool,
 }
 
 /// The connectors of this program: those of [`connect`](crate::connect).
@@ -52,8 +57,8 @@ pub struct Installed;
 
 impl Connectors for Installed {
     fn source(&self, spec: &SourceSpec) -> Result<Readable> {
-        let found = crate::connect::describe_source(spec)?;
-        Ok(Readable { changelog: found.changelog, is_lookup: found.is_lookup, has_watermarks: false })
+        let SourceDescription { changelog, is_lookup, .. } = crate::connect::describe_source(spec)?;
+        Ok(Readable { changelog, is_lookup, is_scan: true, has_watermarks: false, takes_limit: true })
     }
 
     fn sink(&self, spec: &SinkSpec) -> Result<Changelog> {

@@ -13,10 +13,12 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::tokenizer::Location;
 use flott_core::time::parse_duration;
+use flott_sql_functions::builtins::refusal;
 use flott_sql_runtime::spec::WindowSpec;
 
 use super::coerce::converted;
 use super::errors::{mistake, mistake_at};
+use super::membership::{TUPLES, tuples};
 use super::multiplicity::{EXCEPT, INTERSECT, counted};
 use super::nodes::{Elements, StateTtl, Version, WindowTable, extended};
 use super::operators::constant;
@@ -156,6 +158,11 @@ impl Relations {
         if lower == VALUES {
             return Ok(planned(values(expressions(arguments)?, cx)?, alias));
         }
+        if lower == TUPLES {
+            let [query] = &expressions(arguments)?[..] else { return Err(mistake("IN has one query")) };
+            let Some((input, _)) = table(query, cx)? else { return Err(mistake("IN has one query")) };
+            return Ok(planned(tuples(input)?, alias));
+        }
         if lower == INTERSECT || lower == EXCEPT {
             let [left, right] = &expressions(arguments)?[..] else { return Err(mistake("two queries are compared")) };
             let (Some((left, _)), Some((right, _))) = (table(left, cx)?, table(right, cx)?) else {
@@ -174,6 +181,9 @@ impl Relations {
             }
             Some(_) => Err(mistake_at(format!("{lower} gives one value: it is no table function"), at)),
             None => {
+                if let Some(reason) = refusal(&lower) {
+                    return Err(mistake_at(reason, at));
+                }
                 let known = ["tumble", "hop", "cumulate", "session", "unnest"].into_iter();
                 let known = known.chain(self.scope.catalog.function_names()).map(str::to_uppercase);
                 let hint = crate::catalog::suggestion(&lower, known);

@@ -10,7 +10,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::type_coercion::functions::{UDFCoercionExt, fields_with_udf};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    Case, Expr, ExprSchemable, Filter, Join, LogicalPlan, LogicalPlanBuilder, Operator, Union, WindowFrame,
+    Case, Expr, ExprSchemable, Filter, Join, LogicalPlan, LogicalPlanBuilder, Operator, Subquery, Union, WindowFrame,
     WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition,
 };
 
@@ -19,7 +19,7 @@ use super::correlate;
 use super::errors::mistake;
 use super::operators::{compare, constant};
 use super::special::{CASE, IN, NOT_IN, unified, values_of_case};
-use super::{group_windows, grouping_sets};
+use super::{group_windows, grouping_sets, membership, quantified};
 use crate::types::name_of;
 
 /// A plan as DataFusion's rules and the planner know it.
@@ -51,10 +51,11 @@ fn node(plan: LogicalPlan, constants: &[ScalarValue]) -> Result<LogicalPlan> {
         schema.merge(&DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?);
     }
     let names = NamePreserver::new(&plan);
+    let is_condition = matches!(plan, LogicalPlan::Filter(_));
     let plan = plan.map_expressions(|expr| {
         let is_set = matches!(expr, Expr::GroupingSet(_));
         let name = names.save(&expr);
-        let new = settled_expr(expr, &schema, constants)?;
+        let new = membership::resolved(settled_expr(expr, &schema, constants)?, &schema, is_condition)?;
         Ok(Transformed::yes(if is_set { new } else { name.restore(new) }))
     })?;
     let plan = match plan.data {
@@ -66,7 +67,7 @@ fn node(plan: LogicalPlan, constants: &[ScalarValue]) -> Result<LogicalPlan> {
         LogicalPlan::Aggregate(aggregate) => group_windows::aggregate(aggregate)?,
         other => other,
     };
-    plan.recompute_schema()
+    quantified::joined(plan)?.recompute_schema()
 }
 
 fn truth(expr: Expr, schema: &DFSchema, clause: &str) -> Result<Expr> {
@@ -146,7 +147,9 @@ fn expression(expr: Expr, schema: &DFSchema, constants: &[ScalarValue]) -> Resul
             },
             _ => arguments(call, schema),
         },
+        Expr::InSubquery(found) if membership::is_of_tuples(&found) => Ok(Expr::InSubquery(found)),
         Expr::InSubquery(found) => in_subquery(found, schema),
+        Expr::SetComparison(found) => quantified::typed(found, schema),
         Expr::AggregateFunction(AggregateFunction { func, mut params }) => {
             for argument in &mut params.args {
                 if argument.get_type(schema)? == DataType::Null {
@@ -260,9 +263,8 @@ fn in_list(arguments: Vec<Expr>, negated: bool, schema: &DFSchema) -> Result<Exp
 }
 
 fn in_subquery(found: InSubquery, schema: &DFSchema) -> Result<Expr> {
-    let plan = &found.subquery.subquery;
-    let [(_, field)] = plan.schema().iter().collect::<Vec<_>>()[..] else {
-        return Err(mistake("the query of IN (…) has one column"));
+    let [(_, field)] = found.subquery.subquery.schema().iter().collect::<Vec<_>>()[..] else {
+        return Err(mistake("a value is compared with a query of one column: two of (a, b) IN (SELECT x, y …)"));
     };
     let (left, right) = (found.expr.get_type(schema)?, field.data_type().clone());
     if left == right {
@@ -270,15 +272,23 @@ fn in_subquery(found: InSubquery, schema: &DFSchema) -> Result<Expr> {
     }
     let common = compared_as(&left, &right)
         .ok_or_else(|| mistake(format!("IN compares {} with {}: CAST one of them", name_of(&left), name_of(&right))))?;
-    let mut subquery = found.subquery.clone();
-    if right != common {
-        let column = plan.schema().columns().remove(0);
-        let name = column.name.clone();
-        let column = converted(Expr::Column(column), &right, &common)?.alias(name);
-        subquery.subquery = Arc::new(LogicalPlanBuilder::from(plan.as_ref().clone()).project([column])?.build()?);
-    }
+    let subquery = query_as(&found.subquery, &common)?;
     let expr = Box::new(converted(*found.expr, &left, &common)?);
     Ok(Expr::InSubquery(InSubquery::new(expr, subquery, found.negated)))
+}
+
+/// A query of one column with that in the type `to`.
+pub(super) fn query_as(query: &Subquery, to: &DataType) -> Result<Subquery> {
+    let plan = &query.subquery;
+    let from = plan.schema().field(0).data_type();
+    if from == to {
+        return Ok(query.clone());
+    }
+    let column = plan.schema().columns().remove(0);
+    let name = column.name.clone();
+    let column = converted(Expr::Column(column), from, to)?.alias(name);
+    let plan = LogicalPlanBuilder::from(plan.as_ref().clone()).project([column])?.build()?;
+    Ok(Subquery { subquery: Arc::new(plan), ..query.clone() })
 }
 
 /// A NULL that has no type has that of the parameter; so have values that a function takes otherwise.

@@ -85,5 +85,7 @@ pub(super) fn read(scope: &Scope, path: &Path, table: &Table, hints: &[(String, 
         partition_keys: table.partition_keys.clone(),
         changelog: readable.changelog,
         is_lookup: readable.is_lookup,
+        is_scan: readable.is_scan,
+        takes_limit: readable.takes_limit,
     })
 }

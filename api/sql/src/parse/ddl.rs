@@ -6,7 +6,8 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 
 use super::query::{data_type, error_here, is_word, take_words};
 use super::statement::{
-    ColumnDefinition, ColumnDefinitionKind, CreateTable, Like, LikeFeature, LikeMode, Options, WatermarkDefinition,
+    ColumnDefinition, ColumnDefinitionKind, CreateTable, Like, LikeFeature, LikeMode, Name, Options,
+    WatermarkDefinition,
 };
 use super::statements::{comment, identifier, if_not_exists, in_parentheses, name, options, string};
 
@@ -15,19 +16,7 @@ type Result<T> = std::result::Result<T, ParserError>;
 /// What follows `CREATE [TEMPORARY] TABLE`.
 pub(super) fn create_table(parser: &mut Parser<'_>, is_temporary: bool) -> Result<CreateTable> {
     let if_not_exists = if_not_exists(parser);
-    let mut table = CreateTable {
-        name: name(parser)?,
-        is_temporary,
-        if_not_exists,
-        columns: vec![],
-        watermark: None,
-        primary_key: vec![],
-        comment: None,
-        partition_keys: vec![],
-        options: Options::new(),
-        like: None,
-        query: None,
-    };
+    let mut table = CreateTable { is_temporary, if_not_exists, ..empty(name(parser)?) };
     if parser.consume_token(&Token::LParen) && !parser.consume_token(&Token::RParen) {
         loop {
             element(parser, &mut table)?;
@@ -55,7 +44,24 @@ pub(super) fn create_table(parser: &mut Parser<'_>, is_temporary: bool) -> Resul
     Ok(table)
 }
 
-fn element(parser: &mut Parser<'_>, table: &mut CreateTable) -> Result<()> {
+/// A table of which nothing is said.
+pub(super) fn empty(name: Name) -> CreateTable {
+    CreateTable {
+        name,
+        is_temporary: false,
+        if_not_exists: false,
+        columns: vec![],
+        watermark: None,
+        primary_key: vec![],
+        comment: None,
+        partition_keys: vec![],
+        options: Options::new(),
+        like: None,
+        query: None,
+    }
+}
+
+pub(super) fn element(parser: &mut Parser<'_>, table: &mut CreateTable) -> Result<()> {
     if take_words(parser, &["WATERMARK", "FOR"]) {
         if table.watermark.is_some() {
             return error_here(parser, "a table has at most one watermark");

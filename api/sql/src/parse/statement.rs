@@ -320,6 +320,41 @@ pub enum AlterAction {
     Set(Options),
     /// `RESET ('key', …)`.
     Reset(Vec<String>),
+    /// `ADD (…)`, `MODIFY (…)`.
+    Redefine(Box<Redefinition>),
+    /// `DROP (a, b)`.
+    DropColumns(Vec<String>),
+    /// `DROP PRIMARY KEY`, `DROP CONSTRAINT k`.
+    DropPrimaryKey,
+    /// `DROP WATERMARK`.
+    DropWatermark,
+    /// `RENAME a TO b`.
+    RenameColumn {
+        /// The column.
+        from: String,
+        /// Its new name.
+        to: String,
+    },
+}
+
+/// What ALTER TABLE adds, or says anew.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Redefinition {
+    /// Whether all of it must be there already.
+    pub is_modify: bool,
+    /// Columns, the primary key, the watermark; nothing else.
+    pub elements: CreateTable,
+    /// Where each of the columns comes, if that is said.
+    pub places: Vec<Option<Place>>,
+}
+
+/// Where a column comes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Before all others.
+    First,
+    /// Behind another one.
+    After(String),
 }
 
 /// `SHOW …`.

@@ -16,13 +16,15 @@ use super::statement::{
 type Result<T> = std::result::Result<T, ParserError>;
 
 /// Statements that Flink has and we do not.
-const REFUSED: [(&[&str], &str); 20] = [
+const REFUSED: [(&[&str], &str); 22] = [
     (
         &["ADD", "JAR"],
         "functions and connectors are written in Rust, and registered by the program that runs the script",
     ),
     (&["REMOVE", "JAR"], "there are no JARs"),
     (&["SHOW", "JARS"], "there are no JARs"),
+    (&["SHOW", "PARTITIONS"], "SELECT DISTINCT of the columns that the table is PARTITIONED BY shows them"),
+    (&["SHOW", "CREATE", "CATALOG"], "all catalogs are in memory, without options"),
     (&["LOAD", "MODULE"], "all built-in functions are always there"),
     (&["UNLOAD", "MODULE"], "all built-in functions are always there"),
     (&["USE", "MODULES"], "all built-in functions are always there"),
@@ -338,11 +340,10 @@ fn alter(parser: &mut Parser<'_>) -> Result<Statement> {
         return Ok(Statement::CreateView(view));
     } else if is_view {
         return parser.expected_ref("RENAME TO or AS", parser.peek_token_ref());
+    } else if let Some(action) = super::alter::action(parser, &name)? {
+        action
     } else {
-        return error_here(
-            parser,
-            "ALTER TABLE knows RENAME TO, SET and RESET: for other changes DROP the table and create it anew",
-        );
+        return parser.expected_ref("RENAME, SET, RESET, ADD, MODIFY or DROP", parser.peek_token_ref());
     };
     Ok(Statement::AlterTable(AlterTable { name, is_view, if_exists, action }))
 }

@@ -387,6 +387,13 @@ fn mistakes_are_shown_where_they_are() {
               ^"#]],
         ),
         (
+            "SHOW PARTITIONS t",
+            expect![[r#"
+            syntax error at line 1, column 1: SHOW PARTITIONS is not supported: SELECT DISTINCT of the columns that the table is PARTITIONED BY shows them
+              SHOW PARTITIONS t
+              ^"#]],
+        ),
+        (
             "CREATE OR REPLACE TABLE t (a INT)",
             expect![[r#"
             syntax error at line 1, column 19: CREATE OR REPLACE is not supported: DROP it first
@@ -394,11 +401,11 @@ fn mistakes_are_shown_where_they_are() {
                                 ^"#]],
         ),
         (
-            "ALTER TABLE t ADD c INT",
+            "ALTER TABLE t ADD PARTITION (dt = 'x')",
             expect![[r#"
-            syntax error at line 1, column 15: ALTER TABLE knows RENAME TO, SET and RESET: for other changes DROP the table and create it anew
-              ALTER TABLE t ADD c INT
-                            ^"#]],
+            syntax error at line 1, column 19: ALTER TABLE changes columns, the primary key and the watermark, and no other parts
+              ALTER TABLE t ADD PARTITION (dt = 'x')
+                                ^"#]],
         ),
         (
             "EXECUTE STATEMENT SET BEGIN SELECT 1; END",

@@ -86,7 +86,7 @@ impl Planner<'_> {
             all.exprs.append(&mut needed.exprs);
             all.fields.append(&mut needed.fields);
             needed = all;
-            aggregates = aggregates.iter().map(|aggregate| relocated(aggregate, &|column| column + apart)).collect();
+            aggregates = aggregates.iter().map(|aggregate| relocated(aggregate, |column| column + apart)).collect();
         }
         let width = needed.exprs.len();
         let mut input = self.calc(input, Vec::new(), needed.exprs, needed.fields)?;
@@ -216,8 +216,36 @@ impl Planner<'_> {
                 "windows of processing time are aggregated right where they are made: GROUP BY window_start, window_end over the window's table itself",
             ));
         }
-        let mut fields: Vec<FieldRef> =
-            keys_below.iter().map(|&key| self.rels[input].schema.fields()[key].clone()).collect();
+        let first = keys_below.len() + aggregates.len();
+        let mut found: BTreeMap<usize, usize> = others.iter().copied().zip(0..).collect();
+        for key in keys {
+            if let Some(column) = windows.columns[*key] {
+                found.insert(*key, first + window_columns.iter().position(|known| *known == column).unwrap_or(0));
+            }
+        }
+        let spec = WindowAggregateSpec {
+            keys: keys_below,
+            aggregates,
+            window: windows.spec,
+            time,
+            zone: windows.zone.clone(),
+            window_columns,
+            is_insert_only: true,
+            has_partials: false,
+        };
+        Ok(Some((self.window_aggregate(input, spec, &windows, &types), found)))
+    }
+
+    /// The operator that `spec` says, of windows that have columns of these types: keys, aggregates, columns of windows.
+    pub(super) fn window_aggregate(
+        &mut self,
+        input: Id,
+        spec: WindowAggregateSpec,
+        windows: &Windows,
+        types: &BTreeMap<WindowColumn, DataType>,
+    ) -> Id {
+        let WindowAggregateSpec { keys, aggregates, time, window_columns, .. } = &spec;
+        let mut fields: Vec<FieldRef> = keys.iter().map(|&key| self.rels[input].schema.fields()[key].clone()).collect();
         fields.extend(aggregates.iter().map(|aggregate| field(&aggregate.text, aggregate.result.clone())));
         let first = fields.len();
         let mut props = Props::plain(first + window_columns.len());
@@ -230,36 +258,20 @@ impl Planner<'_> {
                 props.times[first + index] = (!self.settings.is_batch).then_some(time);
             }
         }
-        let key = (0..keys_below.len()).chain(
+        let key = (0..keys.len()).chain(
             [WindowColumn::Start, WindowColumn::End]
                 .into_iter()
                 .map(|column| first + window_columns.iter().position(|known| *known == column).unwrap_or(0)),
         );
         let mut props = props.keyed(key.collect());
         props.windows = Some(in_windows);
-        let mut found: BTreeMap<usize, usize> = others.iter().copied().zip(0..).collect();
-        for key in keys {
-            if let Some(column) = windows.columns[*key] {
-                found.insert(*key, first + window_columns.iter().position(|known| *known == column).unwrap_or(0));
-            }
-        }
         let what = format!(
-            "WindowAggregate {:?} {time:?} {keys_below:?} {} {window_columns:?}{}",
+            "WindowAggregate {:?} {time:?} {keys:?} {} {window_columns:?}{}",
             windows.spec,
-            meanings(&aggregates),
+            meanings(aggregates),
             of_zone(windows.zone.as_ref())
         );
-        let op = OperatorSpec::WindowAggregate(WindowAggregateSpec {
-            keys: keys_below,
-            aggregates,
-            window: windows.spec,
-            time,
-            zone: windows.zone.clone(),
-            window_columns,
-            is_insert_only: true,
-            has_partials: false,
-        });
-        Ok(Some((self.add(Op::Spec(op), &[input], fields, props, &what), found)))
+        self.add(Op::Spec(OperatorSpec::WindowAggregate(spec)), &[input], fields, props, &what)
     }
 
     /// If rows get their windows right below, and nothing but keys is made of these: the rows before they do, what time
@@ -338,10 +350,11 @@ fn window_field(column: WindowColumn, data_type: &DataType) -> FieldRef {
     field(name, data_type.clone())
 }
 
-fn relocated(aggregate: &AggregateSpec, to: &dyn Fn(usize) -> usize) -> AggregateSpec {
+/// An aggregate of the same columns, which are elsewhere.
+pub(super) fn relocated(aggregate: &AggregateSpec, mut to: impl FnMut(usize) -> usize) -> AggregateSpec {
     let mut new = aggregate.clone();
     new.arguments.iter_mut().for_each(|column| *column = to(*column));
-    new.filter = new.filter.map(to);
+    new.filter = new.filter.map(&mut to);
     new.order.iter_mut().for_each(|sort| sort.column = to(sort.column));
     new
 }

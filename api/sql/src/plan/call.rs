@@ -1,6 +1,8 @@
 //! Calls of aggregate functions, by the names that queries have them under.
 
-use arrow::datatypes::DataType;
+use arrow::array::AsArray;
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Float64Type};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::NullTreatment;
 use datafusion::logical_expr::{Expr, SortExpr};
@@ -103,6 +105,10 @@ impl AggregateCall<'_> {
             }
             "collect" => AggregateFunction::Collect,
             "array_agg" => AggregateFunction::ArrayAgg,
+            "percentile" => {
+                let at = if arguments.len() > 1 { constant(&arguments.remove(1)) } else { None };
+                AggregateFunction::Percentile { at: places(at)? }
+            }
             "stddev_pop" => AggregateFunction::StddevPop,
             "stddev_samp" | "stddev" => AggregateFunction::StddevSamp,
             "var_pop" => AggregateFunction::VarPop,
@@ -120,6 +126,8 @@ impl AggregateCall<'_> {
             "row_number" => AggregateFunction::RowNumber,
             "rank" => AggregateFunction::Rank,
             "dense_rank" => AggregateFunction::DenseRank,
+            "percent_rank" => AggregateFunction::PercentRank,
+            "cume_dist" => AggregateFunction::CumeDist,
             "lag" | "lead" => {
                 let offset = number(arguments, 1, 1)?;
                 if arguments.len() > 1 {
@@ -135,4 +143,24 @@ impl AggregateCall<'_> {
             other => AggregateFunction::User(other.to_owned()),
         })
     }
+}
+
+/// The percentages of PERCENTILE, one or an array of some, in bits.
+fn places(at: Option<ScalarValue>) -> Result<Vec<u64>> {
+    let wrong = |found: &str| {
+        Error::input(format!("PERCENTILE needs constant percentages from 0 to 1, or an ARRAY of such; found {found}"))
+    };
+    let at = match at {
+        None => return Err(wrong("an expression of columns")),
+        Some(at) if at.is_null() => return Err(wrong("NULL")),
+        Some(ScalarValue::List(list)) => list.value(0),
+        Some(at) => at.to_array().map_err(refused)?,
+    };
+    let at = cast(&at, &DataType::Float64).map_err(|error| Error::input(error.to_string()))?;
+    let place = |place: Option<f64>| match place {
+        Some(place) if (0.0..=1.0).contains(&place) => Ok(place.to_bits()),
+        Some(place) => Err(wrong(&place.to_string())),
+        None => Err(wrong("NULL")),
+    };
+    at.as_primitive::<Float64Type>().iter().map(place).collect()
 }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use flott_core::{Error, Result};
-use flott_sql_runtime::spec::{ConflictStrategy, JoinInput, OperatorSpec, SinkMaterializeSpec, TopNInput};
+use flott_sql_runtime::spec::{
+    ConflictStrategy, JoinInput, OperatorSpec, OverInput, OverSpec, SinkMaterializeSpec, TopNInput,
+};
 
 use super::Planner;
 use super::rel::{Id, Kinds, Op, Props};
@@ -145,7 +147,8 @@ impl Planner<'_> {
             told[id] = match &rel.op {
                 Op::Scan(scan) => scan.table.changelog == Changelog::All && needed[id],
                 Op::Calc(_) | Op::Union => passed,
-                Op::Over(..) | Op::Sink(_) => false,
+                Op::Over(over, _) => matches!(over.input, OverInput::Changing { .. }) && needed[id],
+                Op::Sink(_) => false,
                 Op::Spec(spec) => match spec {
                     OperatorSpec::GroupAggregate(_)
                     | OperatorSpec::TopN(_)
@@ -201,6 +204,10 @@ impl Planner<'_> {
                 (group.is_insert_only, group.with_update_before) = (inserts(0), needed);
             }
             OperatorSpec::WindowAggregate(window) => window.is_insert_only = inserts(0),
+            OperatorSpec::LookupJoin(join) => join.is_insert_only = inserts(0),
+            OperatorSpec::Over(OverSpec { input: OverInput::Changing { with_update_before }, .. }) => {
+                *with_update_before = needed;
+            }
             OperatorSpec::TopN(top) => top.with_update_before = needed,
             OperatorSpec::Deduplicate(deduplicate) => deduplicate.with_update_before = needed,
             OperatorSpec::ChangelogNormalize { with_update_before, .. } => *with_update_before = needed,

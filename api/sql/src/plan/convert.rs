@@ -98,7 +98,6 @@ impl Planner<'_> {
         let table = TableInfo::of(&scan.source, &scan.table_name.to_string())?;
         let all = || (0..table.columns.len()).collect();
         let columns: Vec<usize> = scan.projection.clone().unwrap_or_else(all);
-        let limit = scan.fetch.map(|fetch| fetch as u64);
         let wanted = columns.len();
         let mut read = columns.clone();
         if self.normalizes(&table) {
@@ -124,7 +123,8 @@ impl Planner<'_> {
         let mut seen = BTreeSet::new();
         read.retain(|column| seen.insert(*column));
         let table = Arc::new(table);
-        let mut input = self.scan(Scan { table: Arc::clone(&table), columns: read.clone(), limit });
+        // How many rows are enough says the LIMIT right above, which knows whether each of them counts.
+        let mut input = self.scan(Scan { table: Arc::clone(&table), columns: read.clone(), limit: None });
         if self.normalizes(&table) {
             let at = |key: &usize| read.iter().position(|column| column == key).unwrap_or(0);
             input = self.normalize(input, table.primary_key.iter().map(at).collect());
@@ -173,12 +173,7 @@ impl Planner<'_> {
             props = props.keyed(key);
         }
         let fields = fields_of(scan.columns.iter().map(|&index| &table.columns[index].field));
-        // What computed columns mean belongs to what they are called.
-        let meaning = |&index: &usize| match &table.columns[index].kind {
-            ColumnKind::Computed(expr) => format!("{} AS {expr}", table.columns[index].field.name()),
-            _ => table.columns[index].field.name().clone(),
-        };
-        let columns: Vec<String> = scan.columns.iter().map(meaning).collect();
+        let columns: Vec<String> = scan.columns.iter().map(|&index| table.meaning(index)).collect();
         let what = format!("Scan {} [{}]", table.name, columns.join(", "));
         let identity = format!("{:?} {:?}", table.options, scan.limit);
         self.add_distinct(Op::Scan(scan), &[], fields, props, &what, &identity)

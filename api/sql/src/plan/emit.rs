@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow::datatypes::{Schema, SchemaRef};
 use flott_core::hash::stable_hash;
 use flott_core::{Error, Result};
+use flott_sql_runtime::expr::Asynchronous;
 use flott_sql_runtime::program::kind_of;
 use flott_sql_runtime::spec::{
     CompiledPlan, Exchange, JoinKind, OperatorSpec, PLAN_VERSION, PlanEdge, PlanNode, SinkSpec, WindowSpec,
@@ -152,7 +153,8 @@ impl Emitter<'_, '_> {
                 if let Some(reason) = refusal {
                     return Err(Error::input(reason.clone()));
                 }
-                self.operator(id, &rel, OperatorSpec::Over(over.clone()))
+                let spec = self.planner.decided(id, &OperatorSpec::Over(over.clone()), &self.changes);
+                self.operator(id, &rel, spec)
             }
             Op::Spec(spec) => {
                 let spec = self.planner.decided(id, spec, &self.changes);
@@ -192,6 +194,9 @@ impl Emitter<'_, '_> {
         let spread = self.spread_through(&ports, &calc.projection);
         let node = self.node(op, Arc::clone(&rel.schema), &[(ports, Wish::Any)], rel, None, self.changes.told[id])?;
         self.infos[node].spread = spread;
+        if calc.condition.iter().chain(&calc.projection).any(Asynchronous::is_called_by) {
+            self.planned.notes[node].state = Some("rows whose calls are under way".to_owned());
+        }
         Ok(vec![self.port(node, id)])
     }
 

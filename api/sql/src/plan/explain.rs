@@ -4,13 +4,15 @@ use std::collections::HashMap;
 use std::fmt::{self, Write};
 
 use flott_core::Result;
-use flott_core::config::Configuration;
+use flott_core::config::{Configuration, options};
 use flott_graph::JobGraph;
 use flott_sql_runtime::program;
-use flott_sql_runtime::spec::{CompiledPlan, Exchange, OperatorSpec, OverFrame, PlanEdge, TopNInput};
+use flott_sql_runtime::spec::{CompiledPlan, Exchange, OperatorSpec, PlanEdge};
 
-use super::names::duration;
+use super::state::Kept;
 use super::{Settings, SinkQuery};
+
+mod json;
 
 /// A compiled plan, and what is known of its operators.
 #[derive(Clone, Debug)]
@@ -45,76 +47,14 @@ pub struct Note {
 
 impl Note {
     pub(super) fn new(op: &OperatorSpec, name: &str, changelog: String, settings: &Settings) -> Self {
-        let Some((what, may_grow)) = state(op) else { return Self { changelog, ..Self::default() } };
-        let (mut state, mut warning) = (what.to_owned(), None);
-        if may_grow && !settings.is_batch {
-            let ttls = ttls(op);
-            if ttls.contains(&0) {
-                let short = name.split_once('(').map_or(name, |(kind, _)| kind);
-                state.push_str(", for ever");
-                warning = Some(format!(
-                    "{short} keeps {what} for ever: SET 'table.exec.state.ttl' to for how long an unused one is kept, if keys do not come back"
-                ));
-            } else {
-                let ttls = ttls.iter().map(|ttl| duration(i64::try_from(*ttl).unwrap_or(i64::MAX)));
-                let _ = write!(state, ", {} after its last use", ttls.collect::<Vec<_>>().join(" and "));
-            }
+        let Some(kept) = Kept::by(op) else { return Self { changelog, ..Self::default() } };
+        if settings.is_batch {
+            // It ends with its input.
+            return Self { changelog, state: Some(kept.what), warning: None };
         }
-        Self { changelog, state: Some(state), warning }
+        let operator = name.split_once('(').map_or(name, |(kind, _)| kind);
+        Self { changelog, state: Some(kept.shown()), warning: kept.warning(operator) }
     }
-}
-
-/// For how long an operator keeps what is unused; of each side, if a join has different ones.
-fn ttls(op: &OperatorSpec) -> Vec<u64> {
-    match op {
-        OperatorSpec::GroupAggregate(spec) => vec![spec.ttl_ms],
-        OperatorSpec::Over(spec) => vec![spec.ttl_ms],
-        OperatorSpec::TopN(spec) => vec![spec.ttl_ms],
-        OperatorSpec::Deduplicate(spec) => vec![spec.ttl_ms],
-        OperatorSpec::Join(spec) if spec.left.ttl_ms == spec.right.ttl_ms => vec![spec.left.ttl_ms],
-        OperatorSpec::Join(spec) => vec![spec.left.ttl_ms, spec.right.ttl_ms],
-        OperatorSpec::TemporalJoin(spec) => vec![spec.ttl_ms],
-        OperatorSpec::ChangelogNormalize { ttl_ms, .. } => vec![*ttl_ms],
-        OperatorSpec::SinkMaterialize(spec) => vec![spec.ttl_ms],
-        _ => vec![0],
-    }
-}
-
-/// What an operator keeps, and whether that grows with the number of keys that there ever were.
-fn state(op: &OperatorSpec) -> Option<(&'static str, bool)> {
-    Some(match op {
-        OperatorSpec::GroupAggregate(group) if group.keys.is_empty() => ("one row of aggregates", false),
-        OperatorSpec::GroupAggregate(_) => ("a row of aggregates for each key", true),
-        OperatorSpec::WindowAggregate(_) => ("a row of aggregates for each key and open window", false),
-        OperatorSpec::Over(over) => match over.frame {
-            OverFrame::Rows(None) | OverFrame::Range(None) if over.partition.is_empty() => {
-                ("one row of aggregates", false)
-            }
-            OverFrame::Rows(None) | OverFrame::Range(None) => ("a row of aggregates for each key", true),
-            OverFrame::Rows(Some(_)) => ("the last rows of each key", true),
-            OverFrame::Range(Some(_)) => ("the rows of each key's last time", false),
-        },
-        OperatorSpec::TopN(top) => match top.input {
-            TopNInput::InsertOnly | TopNInput::Improving(_) => {
-                ("the first rows of each partition", !top.partition.is_empty())
-            }
-            TopNInput::Retract => ("all rows of each partition", true),
-        },
-        OperatorSpec::Deduplicate(_) => ("a row for each key", true),
-        OperatorSpec::WindowTopN(_) => ("the first rows of each open window", false),
-        OperatorSpec::Join(_) => ("all rows of both inputs", true),
-        OperatorSpec::IntervalJoin(_) => ("the rows of both inputs that may still find a partner", false),
-        OperatorSpec::WindowJoin(_) => ("the rows of open windows", false),
-        OperatorSpec::TemporalJoin(_) => ("the right table's versions, and left rows until their time has come", false),
-        OperatorSpec::ChangelogNormalize { .. } => ("the last row of each primary key", true),
-        OperatorSpec::SinkMaterialize(_) => ("all rows of each primary key", true),
-        OperatorSpec::TemporalSort { .. } => ("rows until their time has come", false),
-        OperatorSpec::WindowTable { window: flott_sql_runtime::spec::WindowSpec::Session { .. }, .. } => {
-            ("the rows of open sessions", false)
-        }
-        OperatorSpec::Limit { .. } => ("how many rows there were", false),
-        _ => return None,
-    })
 }
 
 impl Planned {
@@ -123,7 +63,11 @@ impl Planned {
         self.notes.iter().filter_map(|note| note.warning.as_deref())
     }
 
-    pub(super) fn explain(&self, statements: &[SinkQuery]) -> Result<String> {
+    /// `EXPLAIN`: the logical plans, the operators with their changes and state, and the job that `config` makes of them.
+    ///
+    /// # Errors
+    /// The job cannot be as `config` says.
+    pub fn explain(&self, statements: &[SinkQuery], config: &Configuration) -> Result<String> {
         let mut text = String::from("== Logical Plan ==\n");
         for statement in statements {
             let _ = writeln!(text, "Sink(table=[{}])", statement.sink.name);
@@ -162,12 +106,11 @@ impl Planned {
         }
         text.push_str("== Job Graph ==\n");
         let graph = program::stream_graph(&self.plan);
-        let job = JobGraph::from_stream_graph(&self.plan.name, &graph, &Configuration::default())?;
+        let job = JobGraph::from_stream_graph(&self.plan.name, &graph, config)?;
         for (id, vertex) in job.vertices.iter().enumerate() {
-            let parallelism = match self.plan.nodes[vertex.operators[0].node].parallelism {
-                Some(parallelism) => parallelism.to_string(),
-                None => "default".to_owned(),
-            };
+            let is_said = config.is_set(options::PARALLELISM_DEFAULT)
+                || self.plan.nodes[vertex.operators[0].node].parallelism.is_some();
+            let parallelism = if is_said { vertex.parallelism.to_string() } else { "default".to_owned() };
             let names: Vec<&str> = vertex.operators.iter().map(|operator| operator.kind.as_str()).collect();
             let _ = write!(text, "{id}: {} (parallelism {parallelism})", names.join(" -> "));
             for edge in job.edges.iter().filter(|edge| edge.target as usize == id) {

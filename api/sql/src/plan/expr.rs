@@ -257,7 +257,12 @@ pub(super) fn text(expr: &PExpr, name: &dyn Fn(usize) -> String) -> String {
 
 /// What it means: equal texts are equal expressions, whatever columns are called.
 pub(super) fn meaning(expr: &PExpr) -> String {
-    let mut meaning = text(expr, &|index| format!("${index}"));
+    meaning_by(expr, &|index| format!("${index}"))
+}
+
+/// The same, where columns mean this.
+pub(super) fn meaning_by(expr: &PExpr, column: &dyn Fn(usize) -> String) -> String {
+    let mut meaning = text(expr, column);
     let _ = expr.apply(|expr| {
         if let Some(literal) = expr.downcast_ref::<Literal>() {
             meaning.push_str(&format!(" {:?}", literal.value()));

@@ -143,11 +143,12 @@ impl Planner<'_> {
         if skip == 0 && fetch.is_none() {
             return Ok(input);
         }
+        // Which rows are there that also go is known at the end only.
         if let (Some(fetch), Op::Scan(scan)) = (fetch, &self.rels[input].op)
+            && scan.table.takes_limit
             && scan.table.changelog == Changelog::InsertOnly
         {
-            let limit = Some(scan.limit.unwrap_or(u64::MAX).min(skip.saturating_add(fetch)));
-            let scan = Scan { limit, ..scan.clone() };
+            let scan = Scan { limit: Some(skip.saturating_add(fetch)), ..scan.clone() };
             input = self.scan(scan);
         }
         let what = format!("Limit {skip} {fetch:?}");

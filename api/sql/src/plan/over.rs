@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::FieldRef;
+use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Expr, Operator, Window, WindowFrame, WindowFrameBound, WindowFrameUnits};
 use flott_core::{Error, Result};
 use flott_sql_runtime::spec::{
-    AggregateFunction, AggregateSpec, DeduplicateSpec, OperatorSpec, OverFrame, OverSpec, SortColumn, TimeSpec,
-    WindowColumn, WindowTopNSpec,
+    AggregateFunction, AggregateSpec, DeduplicateSpec, OperatorSpec, OverFrame, OverInput, OverSpec, SortColumn,
+    TimeSpec, WindowColumn, WindowTopNSpec,
 };
 
 use super::Planner;
@@ -111,45 +111,42 @@ impl Planner<'_> {
         let mut props = below.widened(aggregates.len());
         props.trends.fill(None);
         props.keys = below.keys_after(&partition);
-        let attribute = order.first().filter(|sort| !sort.is_descending).and_then(|sort| below.times[sort.column]);
-        let (time, mut refusal) = match (attribute, order.first()) {
-            (Some(Time::Processing), _) => (TimeSpec::Processing, None),
-            (Some(Time::Event), Some(first)) => (TimeSpec::Event(first.column), None),
-            _ => {
-                let by =
-                    order.first().map(|sort| format!(", not '{}'", fields[sort.column].name())).unwrap_or_default();
-                let refusal = format!(
-                    "OVER windows of a stream are ordered by a time attribute, ascending{by}: use the column of the table's WATERMARK, or PROCTIME()"
-                );
-                (TimeSpec::Processing, Some(refusal))
+        let is_inserted = below.kinds.is_insert_only();
+        // What rows in the order of time result in is final, unless it is made of later ones.
+        let time = match &order[..] {
+            [sort] if is_inserted && !sort.is_descending && !aggregates.iter().any(looks_ahead) => {
+                below.times[sort.column].map(|time| match time {
+                    Time::Event => TimeSpec::Event(sort.column),
+                    Time::Processing => TimeSpec::Processing,
+                })
             }
+            _ => None,
         };
-        if !below.kinds.is_insert_only() {
-            refusal =
-                Some("OVER windows need rows that are only inserted, and these are updated or deleted".to_owned());
-        }
-        let later = |aggregate: &AggregateSpec| {
-            matches!(aggregate.function, AggregateFunction::Lead { .. } | AggregateFunction::Ntile { .. })
+        let rows = match &time {
+            _ if self.settings.is_batch => OverInput::Whole,
+            Some(_) => OverInput::InOrder,
+            None => OverInput::Changing { with_update_before: true },
         };
-        if let Some(aggregate) = aggregates.iter().find(|aggregate| later(aggregate)) {
-            refusal = Some(format!(
-                "{} needs rows that come later, which a stream cannot wait for: run it with SET 'execution.runtime-mode' = 'batch'",
-                aggregate.text
-            ));
-        }
-        if self.settings.is_batch {
+        if rows != OverInput::InOrder {
             props.times.fill(None);
-            refusal = None;
         }
-        let what = format!("Over {partition:?} {order:?} {frame:?} {}", meanings(&aggregates));
+        let is_changing = matches!(rows, OverInput::Changing { .. });
+        let mut refusal = None;
+        if is_changing {
+            props.kinds = Kinds { update: true, delete: !is_inserted };
+            props.windows = None;
+            refusal = refusal_of(&order, frame, &below.times, &fields);
+        }
+        let of_changes = if is_changing { " of changes" } else { "" };
+        let what = format!("Over {partition:?} {order:?} {frame:?} {}{of_changes}", meanings(&aggregates));
         let spec = OverSpec {
             partition,
-            time,
+            time: time.unwrap_or(TimeSpec::Processing),
             order,
             frame,
             aggregates,
             ttl_ms: self.settings.state_ttl_ms,
-            is_batch: self.settings.is_batch,
+            input: rows,
         };
         self.add(Op::Over(spec, refusal), &[input], fields, props, &what)
     }
@@ -180,12 +177,7 @@ impl Planner<'_> {
             return Ok(None);
         }
         if over.aggregates[0].function != AggregateFunction::RowNumber {
-            if self.settings.is_batch {
-                return Ok(None);
-            }
-            return Err(Error::input(
-                "RANK() and DENSE_RANK() with a bound are not supported for streams: use ROW_NUMBER()",
-            ));
+            return Ok(None);
         }
         if from > to {
             // No rank is in there: false for all rows.
@@ -199,7 +191,7 @@ impl Planner<'_> {
         let value = match is_constant {
             true => literal(ScalarValue::Int64(Some(from)).cast_to(&data_type).map_err(refused)?),
             // Ranks are BIGINT, and so is what Flink's functions make of them.
-            false if data_type == arrow::datatypes::DataType::Int64 => column(rank),
+            false if data_type == DataType::Int64 => column(rank),
             false => Arc::new(datafusion::physical_expr::expressions::CastExpr::new(column(rank), data_type, None)),
         };
         let through =
@@ -268,7 +260,7 @@ impl Planner<'_> {
         let mut props = below.widened(usize::from(top.with_rank));
         props.trends.fill(None);
         if top.with_rank {
-            fields.push(field("rank", arrow::datatypes::DataType::Int64));
+            fields.push(field("rank", DataType::Int64));
         }
         if top.from == top.to {
             props = props.keyed(top.partition.iter().copied().chain([top.window_end]).collect());
@@ -291,9 +283,28 @@ fn is_rank(function: &AggregateFunction) -> bool {
     matches!(function, AggregateFunction::RowNumber | AggregateFunction::Rank | AggregateFunction::DenseRank)
 }
 
+/// Whether it depends on the place of a row, and has no frame.
 fn is_offset(function: &AggregateFunction) -> bool {
-    use AggregateFunction::{Lag, Lead, Ntile};
-    matches!(function, Lag { .. } | Lead { .. } | Ntile { .. })
+    use AggregateFunction::{CumeDist, Lag, Lead, Ntile, PercentRank};
+    matches!(function, Lag { .. } | Lead { .. } | Ntile { .. } | PercentRank | CumeDist)
+}
+
+/// Why results cannot be updated as rows come and go, if they cannot.
+fn refusal_of(order: &[SortColumn], frame: OverFrame, times: &[Option<Time>], fields: &[FieldRef]) -> Option<String> {
+    let is_time = |sort: &SortColumn| matches!(fields[sort.column].data_type(), DataType::Timestamp(..));
+    if order.iter().any(|sort| times[sort.column] == Some(Time::Processing)) {
+        Some("OVER windows by PROCTIME() take rows as they come: only inserted, ordered by that alone and ascending, without LEAD, NTILE, PERCENT_RANK and CUME_DIST. Order by another column, or run it with SET 'execution.runtime-mode' = 'batch'".to_owned())
+    } else if matches!(frame, OverFrame::Range(Some(_))) && !(order.len() == 1 && is_time(&order[0])) {
+        Some("OVER (… RANGE BETWEEN … PRECEDING …) is ordered by one column of timestamps".to_owned())
+    } else {
+        None
+    }
+}
+
+/// Whether it depends on rows that come later in the order.
+fn looks_ahead(aggregate: &AggregateSpec) -> bool {
+    use AggregateFunction::{CumeDist, Lead, Ntile, PercentRank};
+    matches!(aggregate.function, Lead { .. } | Ntile { .. } | PercentRank | CumeDist)
 }
 
 /// The least and the greatest rank that fulfil `expr`, if it is about the rank alone.

@@ -28,6 +28,10 @@ pub struct TableInfo {
     pub changelog: Changelog,
     /// Whether the connector can look rows up by key.
     pub is_lookup: bool,
+    /// Whether it can read the table as a whole.
+    pub is_scan: bool,
+    /// Whether the connector can be told how many rows are enough.
+    pub takes_limit: bool,
 }
 
 /// A declared column.
@@ -93,6 +97,17 @@ impl TableInfo {
     /// The positions of the columns that the connector makes. The others are computed.
     pub(super) fn read(&self) -> Vec<usize> {
         (0..self.columns.len()).filter(|&i| !matches!(self.columns[i].kind, ColumnKind::Computed(_))).collect()
+    }
+
+    /// What a column means, wherever it is declared. How it is computed belongs to that, and so does its type, since state is made of
+    /// values: what was kept of an INT is not what is kept of a BIGINT.
+    pub(super) fn meaning(&self, index: usize) -> String {
+        let TableColumn { field, kind } = &self.columns[index];
+        let column = format!("{} {:?}", field.name(), field.data_type());
+        match kind {
+            ColumnKind::Computed(expr) => format!("{column} AS {expr}"),
+            _ => column,
+        }
     }
 
     /// The table behind a scan.

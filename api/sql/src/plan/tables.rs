@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow::datatypes::{Schema, SchemaRef};
-use flott_core::Result;
 use flott_core::hash::stable_hash;
 use flott_core::time::parse_duration;
+use flott_core::{Error, Result};
 use flott_sql_runtime::spec::{OperatorSpec, SourceSpec, WatermarkSpec};
 
 use super::emit::{Emitter, Port, Wish, parallelism_of};
@@ -23,6 +23,12 @@ impl Emitter<'_, '_> {
         }
         let planner = self.planner;
         let table = Arc::clone(&self.groups[group].table);
+        if !table.is_scan {
+            return Err(Error::input(format!(
+                "'{}' cannot be read as a whole, its connector looks rows up by key: JOIN it FOR SYSTEM_TIME AS OF a processing time of another table",
+                table.name
+            )));
+        }
         let scans = self.groups[group].scans.clone();
         let mut wanted = BTreeSet::new();
         for &id in &scans {

@@ -1,17 +1,19 @@
 //! Joins with the version of a table at a time: versioned tables, and tables that are looked up.
 
-use datafusion::logical_expr::Operator;
 use std::collections::BTreeMap;
 
-use datafusion::physical_expr::expressions::BinaryExpr;
+use arrow::datatypes::FieldRef;
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::expressions::{BinaryExpr, Literal};
 use flott_core::{Error, Result};
 use flott_sql_runtime::spec::{LookupJoinSpec, OperatorSpec, SourceSpec, TemporalJoinSpec, TimeSpec};
 
 use super::Planner;
 use super::calc::Needed;
 use super::expr::{
-    PExpr, all_of, as_column, column, columns_of, conjuncts, constant, meanings, physical, refused, remap, replace,
-    spec,
+    PExpr, all_of, as_column, column, columns_of, conjuncts, constant, literal, meanings, physical, refused, remap,
+    replace, spec,
 };
 use super::join::Pair;
 use super::reading::Reading;
@@ -172,26 +174,52 @@ impl Planner<'_> {
         };
         let mut needed = Needed::all(self.fields(left));
         let (mut left_keys, mut right_keys, mut rest) = (Vec::new(), Vec::new(), Vec::new());
+        let mut add_key = |key: PExpr, column: usize| -> Result<bool> {
+            let right = reading.projection[column];
+            // A column is asked for one value: that it equals another, too, is a condition.
+            let is_new = !right_keys.contains(&right);
+            if is_new {
+                let data_type = key.data_type(&self.schema(left)).map_err(refused)?;
+                left_keys.push(needed.position(key, |index| field(format!("$f{index}"), data_type)));
+                right_keys.push(right);
+            }
+            Ok(is_new)
+        };
         for expr in &on {
-            match self.lookup_key(left, width, expr, &made) {
-                Some((key, right)) => {
-                    let data_type = key.data_type(&self.schema(left)).map_err(refused)?;
-                    left_keys.push(needed.position(key, |index| field(format!("$f{index}"), data_type)));
-                    right_keys.push(reading.projection[right]);
-                }
-                None => rest.push(over_both(expr, width)?),
+            let is_key = match self.lookup_key(left, width, expr, &made) {
+                Some((key, column)) => add_key(key, column)?,
+                None => false,
+            };
+            if !is_key {
+                rest.push(over_both(expr, width)?);
+            }
+        }
+        // Constants are keys behind the others, wherever they are compared.
+        let mut is_constant_key = |expr: &PExpr, start: usize| match constant_key(expr, start, &reading.fields) {
+            Some((value, right)) => add_key(literal(value), right),
+            None => Ok(false),
+        };
+        let (mut both, mut own) = (Vec::new(), Vec::new());
+        for expr in rest {
+            if !is_constant_key(&expr, width)? {
+                both.push(expr);
+            }
+        }
+        for expr in conditions {
+            if !is_constant_key(&expr, 0)? {
+                own.push(expr);
             }
         }
         if left_keys.is_empty() {
             return Err(Error::input(format!(
-                "a lookup in '{}' needs a condition that one of its columns equals an expression of the left table",
+                "a lookup in '{}' needs a condition that one of its columns equals an expression of the left table, or a constant",
                 scan.table.name
             )));
         }
         let wide = needed.exprs.len();
         let moved = |index: usize| if index < width { index } else { index - width + wide };
-        let mut rest = moved_all(&rest, &moved)?;
-        rest.extend(moved_all(&conditions, &|index| index + wide)?);
+        let mut rest = moved_all(&both, &moved)?;
+        rest.extend(moved_all(&own, &|index| index + wide)?);
         let left = self.calc(left, Vec::new(), needed.exprs, needed.fields)?;
         let mut all = self.fields(left);
         all.extend(reading.fields.iter().cloned());
@@ -219,6 +247,10 @@ impl Planner<'_> {
             right_keys,
             is_left_outer,
             condition: all_of(&rest).map(|expr| spec(&expr, &schema)).transpose()?,
+            // Known when all operators are.
+            is_insert_only: false,
+            timeout_ms: self.settings.lookup_timeout_ms,
+            requests_max: self.settings.lookups_max,
         });
         let identity = format!("{:?}", scan.table.options);
         let joined = self.add_distinct(Op::Spec(op), &[left], all, props, &what, &identity);
@@ -242,6 +274,20 @@ impl Planner<'_> {
         };
         key(binary.left(), binary.right()).or_else(|| key(binary.right(), binary.left()))
     }
+}
+
+/// `column of the table = constant`, over the columns that are read of it, the first of which is at `start`. The types of which
+/// equal values may differ in their bytes are left to conditions.
+fn constant_key(expr: &PExpr, start: usize, fields: &[FieldRef]) -> Option<(ScalarValue, usize)> {
+    let binary = expr.downcast_ref::<BinaryExpr>().filter(|binary| *binary.op() == Operator::Eq)?;
+    let key = |of: &PExpr, value: &PExpr| -> Option<(ScalarValue, usize)> {
+        let right = as_column(of)?.checked_sub(start)?;
+        let data_type = fields.get(right)?.data_type();
+        let value = value.downcast_ref::<Literal>()?.value();
+        let is_key = !value.is_null() && value.data_type() == *data_type;
+        (is_key && !data_type.is_floating() && !data_type.is_nested()).then(|| (value.clone(), right))
+    };
+    key(binary.left(), binary.right()).or_else(|| key(binary.right(), binary.left()))
 }
 
 fn moved_all(exprs: &[PExpr], to: &dyn Fn(usize) -> usize) -> Result<Vec<PExpr>> {

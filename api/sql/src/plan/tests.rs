@@ -9,3 +9,4 @@ mod nexmark;
 mod phases;
 mod queries;
 mod sharing;
+mod state;

@@ -1,9 +1,11 @@
 //! SHOW and DESCRIBE.
 
 use std::fmt::Write;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch, StringArray};
+use datafusion::sql::sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, FunctionArguments, visit_expressions_mut};
 use flott_core::{Error, Result};
 
 use super::Session;
@@ -153,13 +155,36 @@ fn extras(column: &Column) -> Option<String> {
             let from = if *key == column.name { String::new() } else { format!(" FROM '{key}'") };
             Some(format!("METADATA{from}{}", if *is_virtual { " VIRTUAL" } else { "" }))
         }
-        ColumnKind::Computed(expr) => Some(format!("AS {expr}")),
+        ColumnKind::Computed(expr) => Some(format!("AS {}", with_quotes(expr))),
     }
 }
 
 fn watermark_of(table: &Table, column: &Column) -> Option<String> {
     let watermark = table.watermark.as_ref()?;
-    (watermark.column == [column.name.as_str()]).then(|| watermark.expr.to_string())
+    (watermark.column == [column.name.as_str()]).then(|| with_quotes(&watermark.expr))
+}
+
+/// An expression with its names quoted, as Flink shows it.
+fn with_quotes(expr: &Expr) -> String {
+    let mut expr = expr.clone();
+    let _ = visit_expressions_mut(&mut expr, |part| {
+        match part {
+            Expr::Identifier(name) => name.quote_style = Some('`'),
+            Expr::CompoundIdentifier(names) => names.iter_mut().for_each(|name| name.quote_style = Some('`')),
+            // The unit of TIMESTAMPADD and TIMESTAMPDIFF only looks like a name. Arguments come before their call.
+            Expr::Function(call) if call.name.to_string().to_uppercase().starts_with("TIMESTAMP") => {
+                if let FunctionArguments::List(list) = &mut call.args
+                    && let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Identifier(unit)))) =
+                        list.args.first_mut()
+                {
+                    unit.quote_style = None;
+                }
+            }
+            _ => {}
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    expr.to_string()
 }
 
 fn quoted(name: &str) -> String {
@@ -179,7 +204,7 @@ fn create_table(path: &str, table: &Table) -> String {
     let mut parts: Vec<String> = table.columns.iter().map(definition).collect();
     if let Some(watermark) = &table.watermark {
         let column: Vec<String> = watermark.column.iter().map(|part| quoted(part)).collect();
-        parts.push(format!("WATERMARK FOR {} AS {}", column.join("."), watermark.expr));
+        parts.push(format!("WATERMARK FOR {} AS {}", column.join("."), with_quotes(&watermark.expr)));
     }
     let names = |names: &[String]| names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
     if !table.primary_key.is_empty() {
@@ -213,9 +238,9 @@ fn shown(key: &str, value: &str) -> String {
 fn definition(column: &Column) -> String {
     let name = quoted(&column.name);
     let body = match &column.kind {
-        ColumnKind::Physical => column.data_type.to_string(),
-        ColumnKind::Computed(expr) => format!("AS {expr}"),
-        ColumnKind::Metadata { .. } => format!("{} {}", column.data_type, extras(column).unwrap_or_default()),
+        ColumnKind::Physical => format!("{:#}", column.data_type),
+        ColumnKind::Computed(expr) => format!("AS {}", with_quotes(expr)),
+        ColumnKind::Metadata { .. } => format!("{:#} {}", column.data_type, extras(column).unwrap_or_default()),
     };
     let comment = column.comment.as_ref().map(|comment| format!(" COMMENT {}", text(comment)));
     format!("{name} {body}{}", comment.unwrap_or_default())
@@ -223,7 +248,21 @@ fn definition(column: &Column) -> String {
 
 #[cfg(test)]
 mod tests {
+    use datafusion::sql::sqlparser::parser::Parser;
+
     use super::*;
+    use crate::parse::FlinkDialect;
+
+    #[test]
+    fn names_are_quoted_and_units_are_not() {
+        let shown = |text: &str| {
+            let mut parser = Parser::new(&FlinkDialect).try_with_sql(text).expect("tokens");
+            with_quotes(&parser.parse_expr().expect("an expression"))
+        };
+        assert_eq!(shown("ts - INTERVAL '5' SECOND"), "`ts` - INTERVAL '5' SECOND");
+        assert_eq!(shown("UPPER(r.a)"), "UPPER(`r`.`a`)");
+        assert_eq!(shown("TIMESTAMPADD(DAY, n, ts)"), "TIMESTAMPADD(DAY, `n`, `ts`)");
+    }
 
     #[test]
     fn like_has_two_wildcards() {

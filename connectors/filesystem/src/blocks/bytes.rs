@@ -12,7 +12,9 @@ use flott_formats::FileBytes;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 
-use crate::system::{FilePath, local_error, object_error, object_key, open_store};
+use crate::system::{
+    FilePath, local_error, local_modified_ms, object_error, object_key, object_modified_ms, open_store,
+};
 
 /// Opens a file that had so many bytes when it was listed.
 pub(crate) fn open(stores: &Store, io: &IoHandle, file: &FilePath, bytes: u64) -> Result<Arc<dyn FileBytes>> {
@@ -46,6 +48,10 @@ impl FileBytes for LocalBytes {
 
     fn length(&self) -> u64 {
         self.bytes
+    }
+
+    fn modified_ms(&self) -> Result<i64> {
+        local_modified_ms(&self.name, self.file.metadata())
     }
 
     fn read_at(&self, range: Range<u64>) -> Result<Bytes> {
@@ -99,6 +105,10 @@ impl FileBytes for ObjectBytes {
 
     fn length(&self) -> u64 {
         self.bytes
+    }
+
+    fn modified_ms(&self) -> Result<i64> {
+        self.io.block_on(object_modified_ms(&*self.objects, &self.name, &self.key))
     }
 
     fn read_at(&self, range: Range<u64>) -> Result<Bytes> {

@@ -4,10 +4,12 @@ use std::sync::mpsc as std_mpsc;
 
 use flott_connector_spi::Waker;
 use flott_core::{Error, Result};
+use flott_formats::FileInfo;
 use memchr::{memchr, memchr_iter, memrchr};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TryRecvError;
 
+use crate::source::ReadOptions;
 use crate::source::input::Input;
 use crate::source::split::FileSplit;
 use crate::system::FilePath;
@@ -20,7 +22,9 @@ pub(crate) const RECORD_BYTES_MAX: usize = 64 << 20;
 
 /// What the reader is sent.
 pub(crate) enum Message {
-    /// The file's first line; comes first, if the files have headers.
+    /// What is known of the file; comes first, if that is asked for.
+    Info(FileInfo),
+    /// The file's first line; comes before the others, if the files have headers.
     Header(Vec<u8>),
     /// Bytes of the split.
     Chunk(Chunk),
@@ -45,8 +49,8 @@ pub(crate) struct Fetch {
 
 impl Fetch {
     /// Begins to read `split` from its position on.
-    pub(crate) fn start(input: Input, split: FileSplit, has_header: bool, chunk_bytes: usize, waker: Waker) -> Self {
-        Self::spawn(input, waker, move |input, output| produce(input, &split, has_header, chunk_bytes, output))
+    pub(crate) fn start(input: Input, split: FileSplit, options: ReadOptions, waker: Waker) -> Self {
+        Self::spawn(input, waker, move |input, output| produce(input, &split, options, output))
     }
 
     /// A stream that ends in an error which says that the record at `offset` is malformed. The line's number is
@@ -126,9 +130,12 @@ impl Drop for Output {
 }
 
 /// Sends the lines that start in `split`, from its position on.
-fn produce(input: &Input, split: &FileSplit, has_header: bool, chunk_bytes: usize, output: &mut Output) -> Result<()> {
+fn produce(input: &Input, split: &FileSplit, options: ReadOptions, output: &mut Output) -> Result<()> {
+    if options.has_info && !output.send(Ok(Message::Info(input.info()?))) {
+        return Ok(());
+    }
     let mut header_bytes = 0;
-    if has_header {
+    if options.has_header {
         let header = first_line(input)?;
         if header.is_empty() {
             output.send_chunk(0, header, true);
@@ -155,7 +162,7 @@ fn produce(input: &Input, split: &FileSplit, has_header: bool, chunk_bytes: usiz
             return Ok(());
         }
         let old = bytes.len();
-        let is_end = reader.read(&mut bytes, chunk_bytes)? == 0;
+        let is_end = reader.read(&mut bytes, options.chunk_bytes)? == 0;
         if is_inside && !is_end {
             let skipped = memchr(b'\n', &bytes).map(|at| at + 1);
             is_inside = skipped.is_none();

@@ -1,6 +1,6 @@
 //! The bytes of a file from any place on, without their compression.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,12 +9,15 @@ use bytes::{Buf, Bytes};
 use flott_checkpoint::Store;
 use flott_connector_spi::IoHandle;
 use flott_core::{Error, Result};
+use flott_formats::FileInfo;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 use tokio::task::JoinHandle;
 
 use crate::source::split::FileSplit;
-use crate::system::{FilePath, local_error, object_error, object_key, open_store};
+use crate::system::{
+    FilePath, local_error, local_modified_ms, object_error, object_key, object_modified_ms, open_store,
+};
 
 /// How much of an object one request asks for. One request is under way while the bytes of another are used.
 const REQUEST_BYTES: u64 = 8 << 20;
@@ -54,6 +57,18 @@ pub(crate) struct Input {
 impl Input {
     pub(crate) fn new(stores: &Store, io: &IoHandle, split: &FileSplit) -> Self {
         Self { stores: stores.clone(), io: io.clone(), file: split.file.clone(), bytes: split.bytes }
+    }
+
+    /// What is known of it besides its name.
+    pub(crate) fn info(&self) -> Result<FileInfo> {
+        let modified_ms = match &self.file {
+            FilePath::Local(path) => local_modified_ms(path, fs::metadata(path))?,
+            FilePath::Object { store, key } => {
+                let objects = open_store(&self.stores, &self.io, store)?;
+                self.io.block_on(object_modified_ms(&*objects, &self.file, &object_key(key)?))?
+            }
+        };
+        Ok(FileInfo { bytes: self.bytes, modified_ms })
     }
 
     /// Its bytes from `from` on, counted without compression.

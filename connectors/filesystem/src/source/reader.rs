@@ -125,8 +125,7 @@ impl<T: Data> FileReader<T> {
     fn begin(&mut self, split: FileSplit) -> Result<Current<T>> {
         let decoder = (self.new_decoder)(&self.csv, &split.file)?;
         let input = Input::new(&self.stores, &self.cx.io, &split);
-        let ReadOptions { has_header, chunk_bytes, .. } = self.options;
-        let fetch = Fetch::start(input.clone(), split.clone(), has_header, chunk_bytes, self.cx.waker.clone());
+        let fetch = Fetch::start(input.clone(), split.clone(), self.options, self.cx.waker.clone());
         self.splits_begun += 1;
         Ok(Current {
             number: self.splits_begun,
@@ -184,6 +183,7 @@ impl<T: Data> Current<T> {
                 self.fail(too_long(), cx);
             }
             match self.fetch.try_next()? {
+                Some(Message::Info(info)) => self.decoder.opened(info).with_context(|| &self.split.file)?,
                 Some(Message::Header(line)) => {
                     self.decoder.header(&line).with_context(|| &self.split.file)?;
                 }

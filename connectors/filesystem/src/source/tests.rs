@@ -1,9 +1,11 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
 use flott_connector_spi::conformance::{Execution, check_source, read_until_error};
 use flott_core::ErrorKind;
+use flott_formats::{Decoded, FileInfo};
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
@@ -117,6 +119,42 @@ fn csv_and_json_survive_restarts_and_rescaling() {
     let content: String = rows.iter().map(|row| serde_json::to_string(row).unwrap() + "\n").collect();
     let path = place.write("a.json", content);
     place.check(&cut(FileSource::<Flight>::json(path.to_str().unwrap()), 30, 10), &rows);
+}
+
+/// Gives what it was told of its file, once a line.
+struct Told(Option<FileInfo>);
+
+impl Decoder<String> for Told {
+    fn opened(&mut self, info: FileInfo) -> Result<()> {
+        self.0 = Some(info);
+        Ok(())
+    }
+
+    fn decode(&mut self, input: &[u8], _: bool, _: usize, rows: &mut Vec<String>) -> Decoded {
+        let bytes = input.iter().position(|byte| *byte == b'\n').map_or(input.len(), |at| at + 1);
+        rows.push(self.0.map_or_else(|| "nothing".to_owned(), |info| format!("{} {}", info.bytes, info.modified_ms)));
+        Decoded { bytes, malformed: None }
+    }
+}
+
+#[test]
+fn decoders_are_told_of_their_files_if_they_want() {
+    let place = Place::new();
+    let (plain, packed) = (place.write("a.txt", "1\n2\n3\n"), place.write("b.txt.gz", gzip(b"1\n2\n")));
+    let packed_bytes = fs::metadata(&packed).unwrap().len();
+    for (path, ms) in [(&plain, 1_700_000_000_123), (&packed, 7)] {
+        let file = fs::File::options().write(true).open(path).unwrap();
+        file.set_modified(UNIX_EPOCH + Duration::from_millis(ms)).unwrap();
+    }
+    let source = || {
+        let told = |_: &FilePath| Ok(Box::new(Told(None)) as Box<dyn Decoder<String>>);
+        FileSource::with_decoder(place.folder.path().to_str().unwrap(), told)
+    };
+    let (of_plain, of_packed) = ("6 1700000000123".to_owned(), format!("{packed_bytes} 7"));
+    let mut expected = vec![of_plain; 3];
+    expected.extend(vec![of_packed; 2]);
+    place.check(&cut(source().file_info(true), 3, 2), &expected);
+    assert_eq!(place.read(&source()).0, vec!["nothing"; 5]);
 }
 
 #[test]

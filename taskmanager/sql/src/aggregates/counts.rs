@@ -88,6 +88,11 @@ impl ValueCounts {
         new
     }
 
+    /// The values of a group in order, with how often each is there.
+    pub(super) fn ordered(&self, key: &RowBytes) -> Option<&BTreeMap<RowBytes, i64>> {
+        self.index.as_ref()?.get(key)
+    }
+
     /// The greatest or least value of a group that is there.
     pub(super) fn extreme(&self, key: &RowBytes, is_max: bool) -> Option<&[u8]> {
         let values = self.index.as_ref()?.get(key)?;

@@ -20,6 +20,8 @@ pub(super) enum Form {
     Floats,
     /// As DOUBLE.
     Doubles,
+    /// As DOUBLE, with how often each counts.
+    Weighted,
     /// As decimals, without their scale.
     Decimals,
     /// As the bytes of a text or of bytes.
@@ -69,6 +71,7 @@ pub(super) enum Values {
     Ints(Int64Array),
     Floats(Float32Array),
     Doubles(Float64Array),
+    Weighted(Float64Array, Int64Array),
     Decimals(Decimal128Array),
     Blobs(BinaryArray),
     /// With whether all columns of a row are there.
@@ -100,6 +103,10 @@ impl Argument {
             Form::Ints => Values::Ints(ints(column()?)?),
             Form::Floats => Values::Floats(column()?.as_primitive_opt::<Float32Type>().ok_or_else(no_column)?.clone()),
             Form::Doubles => Values::Doubles(doubles(column()?)?),
+            Form::Weighted => {
+                let times = self.columns.get(1).map(|column| &columns[*column]).ok_or_else(no_column)?;
+                Values::Weighted(doubles(column()?)?, ints(times)?)
+            }
             Form::Decimals => {
                 Values::Decimals(column()?.as_primitive_opt::<Decimal128Type>().ok_or_else(no_column)?.clone())
             }

@@ -115,7 +115,7 @@ impl Aggregate {
                 }
             }
             Kind::Best { .. } => {}
-            Kind::Ordered { .. } => {
+            Kind::Ordered { .. } | Kind::Percentile { .. } => {
                 if let Rich::Ordered(theirs) = std::mem::take(arena.rich_mut(other, self.rich)) {
                     theirs.iter().for_each(|(value, times)| {
                         arena.step_ordered(group, self.rich, value.as_slice(), *times);

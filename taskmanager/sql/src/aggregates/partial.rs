@@ -31,7 +31,7 @@ impl Aggregates {
             // These forget what they have when as many values have gone as came.
             (Kind::Sum { .. } | Kind::Mean, Form::Floats | Form::Doubles) | (Kind::Spread { .. }, _) => !self.retracts,
             (Kind::Count | Kind::Sum { .. } | Kind::Mean | Kind::Best { .. } | Kind::BestBlob { .. }, _) => true,
-            (Kind::Ordered { .. } | Kind::Bag | Kind::Approximate, _) => true,
+            (Kind::Ordered { .. } | Kind::Percentile { .. } | Kind::Bag | Kind::Approximate, _) => true,
             _ => false,
         };
         self.aggregates.iter().all(is_mergeable)

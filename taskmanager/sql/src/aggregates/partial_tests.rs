@@ -33,6 +33,7 @@ fn specs(retracts: bool) -> Vec<AggregateSpec> {
         AggregateSpec { filter: Some(2), ..count.clone() },
         AggregateSpec { is_distinct: true, ..count.clone() },
         AggregateSpec { is_distinct: true, filter: Some(2), ..count },
+        spec(F::Percentile { at: vec![0.3_f64.to_bits()] }, &[1], DataType::Float64),
     ];
     if !retracts {
         specs.push(spec(F::VarPop, &[1], DataType::Float64));

@@ -33,6 +33,8 @@ pub(super) enum Kind {
     BestBlob { is_max: bool },
     /// The greatest or least of what may go again.
     Ordered { is_max: bool },
+    /// Values at some places among all, from 0 to 1.
+    Percentile { at: Vec<f64> },
     /// The first or last that is not null.
     Edge { is_first: bool },
     /// Texts one after the other. The separator, unless it is a second argument.
@@ -165,9 +167,9 @@ impl Aggregates {
         Arena::new(self.words, self.riches)
     }
 
-    /// An arena for groups of these that have keys: distinct values, and those that extremes are of, are entries of keyed state by
-    /// themselves, so that a change costs the same however many there are. `may_go` says whether groups may go that still
-    /// have rows.
+    /// An arena for groups of these that have keys: distinct values, and those that extremes and percentiles are of, are entries
+    /// of keyed state by themselves, so that a change costs the same however many there are. `may_go` says whether groups may go
+    /// that still have rows.
     pub fn named_arena(&self, may_go: bool, cx: &OperatorContext<'_>) -> Arena {
         let mut arena = self.arena();
         let mut counts: Vec<Option<ValueCounts>> = (0..self.riches).map(|_| None).collect();
@@ -177,7 +179,7 @@ impl Aggregates {
             counts[set.rich] = Some(ValueCounts::new(&format!("{form}{number}"), self.retracts || may_go, cx));
         }
         for (number, aggregate) in self.aggregates.iter().enumerate() {
-            if matches!(aggregate.kind, Kind::Ordered { .. }) {
+            if matches!(aggregate.kind, Kind::Ordered { .. } | Kind::Percentile { .. }) {
                 counts[aggregate.rich] = Some(ValueCounts::new(&format!("ordered{number}"), true, cx));
             }
         }
@@ -330,6 +332,14 @@ impl Aggregates {
             },
             AggregateFunction::Min => extreme(false),
             AggregateFunction::Max => extreme(true),
+            AggregateFunction::Percentile { at } => {
+                let form = match types {
+                    [value] if value.is_numeric() => Form::Doubles,
+                    [value, times] if value.is_numeric() && times.is_signed_integer() => Form::Weighted,
+                    _ => return Err(refused(spec, "its arguments are a number, and how often that counts")),
+                };
+                Ok((Kind::Percentile { at: at.iter().map(|bits| f64::from_bits(*bits)).collect() }, form))
+            }
             AggregateFunction::FirstValue | AggregateFunction::LastValue => {
                 one()?;
                 rows(Kind::Edge { is_first: spec.function == AggregateFunction::FirstValue })
@@ -378,6 +388,8 @@ impl Aggregates {
             AggregateFunction::RowNumber
             | AggregateFunction::Rank
             | AggregateFunction::DenseRank
+            | AggregateFunction::PercentRank
+            | AggregateFunction::CumeDist
             | AggregateFunction::Lag { .. }
             | AggregateFunction::Lead { .. }
             | AggregateFunction::Ntile { .. } => Err(refused(spec, "it needs an OVER window")),

@@ -11,6 +11,7 @@ use flott_core::{Error, Result};
 
 use super::input::Form;
 use super::json;
+use super::percentile;
 use super::plan::{Aggregate, Aggregates, Kind};
 use super::rich::{Rich, Sequence};
 use super::state::Arena;
@@ -88,6 +89,7 @@ impl Aggregate {
             (Kind::User(_), _) => Column::Kept(Vec::new()),
             (Kind::Count | Kind::Approximate, _) => Column::Ints(Int64Builder::new()),
             (Kind::Spread { .. }, _) => Column::Doubles(Float64Builder::new()),
+            (Kind::Percentile { .. }, _) if self.result == DataType::Float64 => Column::Doubles(Float64Builder::new()),
             (Kind::Sum { .. } | Kind::Mean, Form::Decimals) => Column::Decimals(Decimal128Builder::new()),
             (Kind::Mean, Form::Ints) if !is_int(&self.result) => Column::Doubles(Float64Builder::new()),
             (Kind::Sum { .. } | Kind::Mean | Kind::Best { .. } | Kind::Ordered { .. }, form) => match form {
@@ -113,6 +115,7 @@ impl Aggregate {
                 match (&self.kind, self.extreme(arena, group)) {
                     (Kind::Ordered { .. }, Some(value)) => write_blob(value, &mut rows.data),
                     (Kind::Ordered { .. }, None) => rows.data.push(0),
+                    (Kind::Percentile { .. }, _) => write_doubles(self.percentiles(arena, group), &mut rows.data),
                     _ => self.write(arena.rich_of(group, self.rich), &mut rows.data)?,
                 }
                 rows.ends.push(rows.data.len());
@@ -156,6 +159,7 @@ impl Aggregate {
                 Some(if is_root { variance.sqrt() } else { variance })
             }
             Kind::Best { .. } => (words()[0] != 0).then(|| float_of(words()[1])),
+            Kind::Percentile { .. } => self.percentiles(arena, group)?.first().copied(),
             _ => self.extreme(arena, group).and_then(eight).map(float_of),
         }
     }
@@ -182,6 +186,12 @@ impl Aggregate {
     fn extreme<'a>(&self, arena: &'a Arena, group: usize) -> Option<&'a [u8]> {
         let Kind::Ordered { is_max } = self.kind else { return None };
         arena.extreme(group, self.rich, is_max)
+    }
+
+    /// The values at the places that are wanted; none of nothing.
+    fn percentiles(&self, arena: &Arena, group: usize) -> Option<Vec<f64>> {
+        let Kind::Percentile { at } = &self.kind else { return None };
+        percentile::of(arena.ordered(group, self.rich)?, at)
     }
 
     /// A decimal of the argument's scale, divided, as one of the result's; none if it does not fit.
@@ -287,6 +297,17 @@ fn write_blob(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(1);
     write_length(bytes.len(), out);
     out.extend_from_slice(bytes);
+}
+
+/// Writes an array of doubles, or NULL.
+fn write_doubles(doubles: Option<Vec<f64>>, out: &mut Vec<u8>) {
+    let Some(doubles) = doubles else { return out.push(0) };
+    out.push(1);
+    write_length(doubles.len(), out);
+    for double in doubles {
+        out.push(1);
+        out.extend_from_slice(&double.to_le_bytes());
+    }
 }
 
 /// A quotient, rounded to the nearest, and in the middle away from zero.

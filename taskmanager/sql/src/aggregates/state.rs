@@ -1,5 +1,7 @@
 //! What is kept of groups: in keyed state each by itself, in an arena side by side.
 
+use std::collections::BTreeMap;
+
 use flott_core::Result;
 use flott_operators::operator::StateVisitor;
 use serde::{Deserialize, Serialize};
@@ -123,6 +125,17 @@ impl Arena {
                 counts.step(self.names.get(group), value, by);
             }
             _ => count(self.rich_mut(group, at).ordered(), RowBytes::new(value), by),
+        }
+    }
+
+    /// Those in order, with how often each is there.
+    pub(super) fn ordered(&self, group: usize, at: usize) -> Option<&BTreeMap<RowBytes, i64>> {
+        if let Some(Some(counts)) = self.counts.get(at) {
+            return counts.ordered(self.names.get(group).1);
+        }
+        match self.rich_of(group, at) {
+            Rich::Ordered(values) => Some(values),
+            _ => None,
         }
     }
 

@@ -146,6 +146,20 @@ fn collections_are_those_of_flink() {
 }
 
 #[test]
+fn percentiles_are_those_of_flink() {
+    use DataType::Float64;
+    let list = DataType::List(Arc::new(Field::new("element", Float64, true)));
+    let percentile = |at: &[f64]| F::Percentile { at: at.iter().map(|at| at.to_bits()).collect() };
+    check(percentile(&[0.25]), &[1], Float64, ["1.0", "1.25", "1.5"]);
+    check(percentile(&[0.5]), &[4], Float64, ["1.0", "1.5", "2.0"]);
+    check(percentile(&[1.0, 0.0]), &[1], list, ["[1.0, 1.0]", "[2.0, 1.0]", "[4.0, 1.0]"]);
+    // So often as another column says: 1, 127 and 2 times.
+    check(percentile(&[0.5]), &[1, 0], Float64, ["1.0", "2.0", "2.0"]);
+    check(percentile(&[0.0]), &[3], Float64, ["1.0", "1.0", "1.0"]);
+    check(percentile(&[1.0]), &[3], Float64, ["1.0", "NaN", "NaN"]);
+}
+
+#[test]
 fn distinct_values_count_once_also_where_groups_become_one() {
     let mut sum = spec(F::Sum, &[4], DataType::Decimal128(38, 2));
     sum.is_distinct = true;

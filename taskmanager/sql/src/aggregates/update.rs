@@ -8,6 +8,7 @@ use arrow::datatypes::{DataType, i256};
 use flott_core::{Error, Result};
 
 use super::input::{Bound, Values};
+use super::percentile;
 use super::plan::{Aggregate, Aggregates, DistinctSet, Kind, View};
 use super::rich::{Rich, count};
 use super::state::Arena;
@@ -248,6 +249,19 @@ impl Aggregate {
                     }
                     _ => return Err(mismatch()),
                 }
+            }
+            (Kind::Percentile { .. }, Values::Doubles(array)) => scan.values(array, |value, group, sign| {
+                arena.step_ordered(group, at, &percentile::order(value).to_be_bytes(), sign);
+            }),
+            (Kind::Percentile { .. }, Values::Weighted(array, times)) => {
+                let nulls = NullBuffer::union(array.nulls(), times.nulls());
+                scan.each(nulls.as_ref(), |row, group, sign| {
+                    let times = times.value(row);
+                    if times > 0 {
+                        let value = percentile::order(array.value(row)).to_be_bytes();
+                        arena.step_ordered(group, at, &value, sign * times);
+                    }
+                });
             }
             (Kind::User(user), values) => {
                 let arguments = match values {

@@ -1,14 +1,10 @@
 //! `AsyncCalc`: a `Calc` whose expressions call functions whose results come later, such as those of a service.
 //!
-//! Calls of several chunks are under way at a time. Chunks leave in the order in which they came, and watermarks keep their
-//! place among them. What is under way at a barrier is state: it is called again after a restore, so a function may be called
-//! twice for a row, and its result counts once. A chunk with updates or deletes is waited for, so that it never moves to
-//! another subtask apart from the changes that follow it.
+//! Calls of several chunks are under way at a time: see `under_way`. A chunk with updates or deletes is waited for, so that it
+//! never moves to another subtask apart from the changes that follow it.
 
-use std::collections::VecDeque;
-use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::{Field, Schema, SchemaRef};
@@ -16,28 +12,20 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::utils::{conjunction_opt, split_conjunction};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
-use flott_checkpoint::Redistribution;
 use flott_chunk::{Chunk, batch_of};
-use flott_connector_spi::{IoHandle, Waker};
 use flott_core::time::Timestamp;
 use flott_core::{Error, Result};
 use flott_network::Barrier;
 use flott_operators::operator::{OpenContext, OperatorSnapshot};
-use flott_operators::push::Control;
 
+use super::under_way::{Bounds, Request, UnderWay};
 use crate::expr::{Compiled, Functions};
 use crate::operator::{Emit, TableOperator};
 use crate::program::OperatorContext;
 use crate::spec::ExprSpec;
 
-/// The name of the operator state with the rows that are under way.
-const PENDING: &str = "pending";
-
-/// How many rows may be under way before one waits for the first of them.
-const ROWS_MAX: usize = 8192;
-
-/// How soon the operator asks whether something has come, should nobody wake it.
-const PAUSE_MS: i64 = 20;
+/// Functions bound how many calls run at a time themselves.
+const BOUNDS: Bounds = Bounds { rows: 8192, requests: usize::MAX };
 
 /// The results of a batch of calls, later.
 pub type Later = Pin<Box<dyn Future<Output = Result<ArrayRef>> + Send>>;
@@ -63,55 +51,17 @@ pub struct AsyncCalc {
     /// Which rows it is called for at all.
     filter: Option<Compiled>,
     calls: Vec<Call>,
+    outcome: Outcome,
+    under_way: UnderWay<(), ArrayRef>,
+}
+
+/// What is made of rows and the results of their calls.
+struct Outcome {
     condition: Option<Compiled>,
     projection: Vec<Compiled>,
     /// The input's columns, and behind them the results of the calls.
     extended: SchemaRef,
     output: SchemaRef,
-    io: IoHandle,
-    waker: Waker,
-    queue: VecDeque<Entry>,
-    /// How many rows are under way.
-    rows: usize,
-    /// Rows that were under way at a checkpoint, with their splits.
-    restored: Vec<(u32, Chunk)>,
-    /// Whether the watermark at hand waits in the queue.
-    is_held: bool,
-}
-
-enum Entry {
-    Rows { chunk: Chunk, split: u32, results: Arc<Results> },
-    Watermark(Timestamp),
-}
-
-/// Where the results of a chunk come in.
-#[derive(Default)]
-struct Results {
-    arrived: Mutex<Vec<Option<Result<ArrayRef>>>>,
-    all: Condvar,
-}
-
-impl Results {
-    fn lock(&self) -> MutexGuard<'_, Vec<Option<Result<ArrayRef>>>> {
-        self.arrived.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn put(&self, at: usize, result: Result<ArrayRef>) {
-        self.lock()[at] = Some(result);
-        self.all.notify_all();
-    }
-
-    /// All results, if they are there, or when they are.
-    fn take(&self, waits: bool) -> Option<Result<Vec<ArrayRef>>> {
-        let mut arrived = self.lock();
-        while arrived.iter().any(Option::is_none) {
-            if !waits {
-                return None;
-            }
-            arrived = self.all.wait(arrived).unwrap_or_else(PoisonError::into_inner);
-        }
-        Some(arrived.drain(..).flatten().collect())
-    }
 }
 
 /// Whether an expression calls a function whose results come later.
@@ -192,75 +142,49 @@ impl AsyncCalc {
         let projection = projected.collect::<Result<Vec<_>>>()?;
         let Parts { calls, fields, .. } = parts;
         let extended = input.fields().iter().map(|field| field.as_ref().clone()).chain(fields);
-        Ok(Self {
-            filter,
-            calls: calls.into_iter().map(|(_, call)| call).collect(),
+        let outcome = Outcome {
             condition: later.map(|expr| Compiled::of(expr, condition.map_or("", |condition| &condition.text))),
             projection,
             extended: Arc::new(Schema::new(extended.collect::<Vec<_>>())),
             output: SchemaRef::clone(cx.output),
-            io: cx.task.io.clone(),
-            waker: cx.task.waker.clone(),
-            queue: VecDeque::new(),
-            rows: 0,
-            restored: Vec::new(),
-            is_held: false,
+        };
+        Ok(Self {
+            filter,
+            calls: calls.into_iter().map(|(_, call)| call).collect(),
+            outcome,
+            under_way: UnderWay::new(cx.task.io.clone(), cx.task.waker.clone()),
         })
     }
 
     /// Calls the functions for the rows of a chunk.
     fn start(&mut self, chunk: Chunk, split: u32) -> Result<()> {
-        let results = Arc::new(Results::default());
-        results.lock().resize_with(self.calls.len(), || None);
-        for (at, call) in self.calls.iter().enumerate() {
+        let requests = self.calls.iter().map(|call| {
             let arguments: Vec<ArrayRef> =
                 call.arguments.iter().map(|argument| argument.evaluate(&chunk.batch)).collect::<Result<_>>()?;
             let later = call.function.call(&arguments, chunk.len()).map_err(|error| error.context(&call.name))?;
-            let (results, waker, name) = (Arc::clone(&results), self.waker.clone(), call.name.clone());
-            // Whatever becomes of the call, something is put in its place.
-            let guard = Guard { results, waker, name, at };
-            flott_env::spawn_on(&self.io, async move {
-                let result = later.await;
-                guard.done(result);
-            });
-        }
-        self.rows += chunk.len();
-        self.queue.push_back(Entry::Rows { chunk, split, results });
+            Ok(Request { name: call.name.clone(), later })
+        });
+        let requests = requests.collect::<Result<Vec<_>>>()?;
+        self.under_way.push(chunk, split, (), requests);
         Ok(())
     }
 
     fn start_restored(&mut self) -> Result<()> {
-        for (split, chunk) in std::mem::take(&mut self.restored) {
+        for (split, chunk) in self.under_way.take_restored() {
             self.start(chunk, split)?;
         }
         Ok(())
     }
 
-    /// Sends what has come, from the front on; waits until so few rows are under way.
-    fn release(&mut self, rows_max: usize, out: &mut Emit<'_>) -> Result<()> {
-        let own = out.split();
-        while let Some(entry) = self.queue.front() {
-            match entry {
-                Entry::Watermark(watermark) => {
-                    let watermark = *watermark;
-                    self.queue.pop_front();
-                    out.control(&mut Control::Watermark(watermark))?;
-                }
-                Entry::Rows { results, .. } => {
-                    let Some(results) = results.take(self.rows > rows_max) else { break };
-                    let Some(Entry::Rows { chunk, split, .. }) = self.queue.pop_front() else { break };
-                    self.rows -= chunk.len();
-                    out.set_split(split);
-                    let sent = self.finish(chunk, results?, out);
-                    out.set_split(own);
-                    sent?;
-                }
-            }
-        }
-        Ok(())
+    /// Sends what has come; waits until no more than `most` is under way.
+    fn release(&mut self, most: Bounds, out: &mut Emit<'_>) -> Result<()> {
+        let outcome = &self.outcome;
+        self.under_way.release(most, out, |chunk, (), results, out| outcome.send(chunk, results, out))
     }
+}
 
-    fn finish(&self, chunk: Chunk, results: Vec<ArrayRef>, out: &mut Emit<'_>) -> Result<()> {
+impl Outcome {
+    fn send(&self, chunk: Chunk, results: Vec<ArrayRef>, out: &mut Emit<'_>) -> Result<()> {
         let columns = [chunk.batch.columns(), &results].concat();
         let mut chunk = chunk.with_batch(batch_of(&self.extended, columns, chunk.len())?);
         if let Some(condition) = &self.condition {
@@ -275,35 +199,6 @@ impl AsyncCalc {
     }
 }
 
-/// Says that a call has failed if its task ends without a result.
-struct Guard {
-    results: Arc<Results>,
-    waker: Waker,
-    name: String,
-    at: usize,
-}
-
-impl Guard {
-    fn done(self, result: Result<ArrayRef>) {
-        self.results.put(self.at, result.map_err(|error| error.context(&self.name)));
-    }
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        let mut arrived = self.results.lock();
-        // What was taken already has no place any more.
-        if let Some(place) = arrived.get_mut(self.at)
-            && place.is_none()
-        {
-            *place = Some(Err(Error::user_code(format!("{}: the call panicked, or was cancelled", self.name))));
-        }
-        drop(arrived);
-        self.results.all.notify_all();
-        self.waker.wake();
-    }
-}
-
 impl TableOperator for AsyncCalc {
     fn process(&mut self, mut chunk: Chunk, out: &mut Emit<'_>) -> Result<()> {
         self.start_restored()?;
@@ -314,48 +209,39 @@ impl TableOperator for AsyncCalc {
             let is_insert_only = chunk.is_insert_only();
             self.start(chunk, out.split())?;
             if !is_insert_only {
-                return self.release(0, out);
+                return self.release(Bounds::NONE, out);
             }
         }
-        self.release(ROWS_MAX, out)
+        self.release(BOUNDS, out)
     }
 
     fn open(&mut self, cx: &mut OpenContext<'_>) -> Result<()> {
-        self.restored = cx.restored.take_state(cx.operator, PENDING)?;
-        Ok(())
+        self.under_way.open(cx)
     }
 
     fn on_watermark(&mut self, watermark: Timestamp, out: &mut Emit<'_>) -> Result<()> {
         self.start_restored()?;
-        self.release(ROWS_MAX, out)?;
-        self.is_held = !self.queue.is_empty();
-        if self.is_held {
-            self.queue.push_back(Entry::Watermark(watermark));
-        }
+        self.release(BOUNDS, out)?;
+        self.under_way.hold(watermark);
         Ok(())
     }
 
     fn outgoing_watermark(&mut self, watermark: Timestamp) -> Option<Timestamp> {
-        (!std::mem::take(&mut self.is_held)).then_some(watermark)
+        self.under_way.outgoing(watermark)
     }
 
     fn on_time(&mut self, now: Timestamp, out: &mut Emit<'_>) -> Result<Timestamp> {
         self.start_restored()?;
-        self.release(ROWS_MAX, out)?;
-        Ok(if self.queue.is_empty() { Timestamp::MAX } else { now.saturating_add(PAUSE_MS) })
+        self.release(BOUNDS, out)?;
+        Ok(self.under_way.next_time(now))
     }
 
     fn on_end(&mut self, out: &mut Emit<'_>) -> Result<()> {
         self.start_restored()?;
-        self.release(0, out)
+        self.release(Bounds::NONE, out)
     }
 
     fn snapshot(&mut self, _: &Barrier, snapshot: &mut OperatorSnapshot<'_>) -> Result<()> {
-        let under_way = self.queue.iter().filter_map(|entry| match entry {
-            Entry::Rows { chunk, split, .. } => Some((*split, chunk.clone())),
-            Entry::Watermark(_) => None,
-        });
-        let all: Vec<(u32, Chunk)> = under_way.chain(self.restored.iter().cloned()).collect();
-        snapshot.add(PENDING, Redistribution::Split, &all)
+        self.under_way.snapshot(snapshot)
     }
 }

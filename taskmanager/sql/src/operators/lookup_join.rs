@@ -1,129 +1,35 @@
-//! `LookupJoin` with a table that is read as a whole: each left row with the rows of the table as it is when the row comes.
+//! `LookupJoin`: each left row with the rows of a table as it is when the row comes.
 //!
-//! The table is read when a subtask starts, and again when its time is over: in the background, while the rows of before
-//! are still found. It is no state: a restart reads it anew.
+//! - [`whole`]: the table is read as a whole, and kept
+//! - [`asked`]: it is asked for keys, such as one of a database; `cache` keeps what it has said
+//!
+//! Nothing of the table is state: after a restart it is read, or asked, again. Rows pass with their kinds, so a row that is taken
+//! back may find other partners than it did when it came, as in Flink.
 
-use std::mem::size_of;
-use std::sync::{Arc, Mutex, PoisonError};
-
-use arrow::array::{Array, ArrayRef, RecordBatch, UInt32Array};
-use arrow::compute::{concat_batches, take};
 use arrow::datatypes::{Schema, SchemaRef};
-use flott_chunk::{Chunk, batch_of};
-use flott_connector_spi::{IoHandle, Waker};
-use flott_core::time::Timestamp;
 use flott_core::{Error, Result};
-use flott_operators::operator::OpenContext;
-use hashbrown::HashTable;
+use flott_operators::TaskContext;
 
-use super::pairs::Choice;
-use crate::expr::{Compiled, ExprSpec, Functions};
-use crate::operator::{Emit, TableOperator};
-use crate::program::types_of;
-use crate::row::{EncodedRows, KeyEncoder};
+use crate::expr::{ExprSpec, Functions};
+use crate::operator::TableOperator;
+use crate::spec::LookupJoinSpec;
 
-/// Reads a table, once from the beginning to the end. It may block.
-pub type Load = Arc<dyn Fn() -> Result<Vec<RecordBatch>> + Send + Sync>;
+pub mod asked;
+mod cache;
+mod pairing;
+pub mod whole;
 
-/// What a [`LookupJoin`] is made of.
-pub struct LookupTable {
-    /// The table's name, for messages.
-    pub name: String,
-    /// Reads it.
-    pub load: Load,
-    /// The columns that it reads.
-    pub schema: SchemaRef,
-    /// How many of them, from the first on, come behind the left columns. The others are of the key alone.
-    pub width: usize,
-    /// Its columns that the left ones must equal.
-    pub keys: Vec<usize>,
-    /// When to read it again, in milliseconds after it was read; `None` for never.
-    pub reload_ms: Option<u64>,
-}
+pub use cache::CacheOptions;
 
-/// The rows of a table by key.
-struct Rows {
-    columns: Vec<ArrayRef>,
-    keys: EncodedRows,
-    /// The first row of each key.
-    first: HashTable<(u64, u32)>,
-    /// Behind each row the next one with the same key; `NONE` behind the last.
-    next: Vec<u32>,
-}
+use asked::{AskedLookupJoin, AskedTable, Patience};
+use whole::{WholeLookupJoin, WholeTable};
 
-const NONE: u32 = u32::MAX;
-
-impl Rows {
-    fn new(table: &LookupTable) -> Result<Self> {
-        let failed = |error: &arrow::error::ArrowError| Error::system(format!("table '{}': {error}", table.name));
-        let batches =
-            (table.load)().map_err(|error| error.context(format!("reading table '{}' to look rows up", table.name)))?;
-        let batch = concat_batches(&table.schema, &batches).map_err(|error| failed(&error))?;
-        if batch.num_rows() >= NONE as usize {
-            return Err(Error::input(format!(
-                "table '{}' has {} rows, more than can be kept in memory to look rows up in: join it as a stream",
-                table.name,
-                batch.num_rows()
-            )));
-        }
-        let mut encoder = KeyEncoder::new(&table.keys, &types_of(&table.schema))?;
-        let keys = encoder.encode(batch.columns(), batch.num_rows(), None)?;
-        let key_columns: Vec<&ArrayRef> = table.keys.iter().map(|column| batch.column(*column)).collect();
-        let mut first: HashTable<(u64, u32)> = HashTable::with_capacity(batch.num_rows());
-        let mut next = vec![NONE; batch.num_rows()];
-        // From the last on, so that the first of a key is found first.
-        for row in (0..batch.num_rows()).rev() {
-            if key_columns.iter().any(|column| column.is_null(row)) {
-                continue;
-            }
-            let (hash, key) = (keys.hashes[row], keys.rows.get(row));
-            let is_same = |other: &(u64, u32)| other.0 == hash && keys.rows.get(other.1 as usize) == key;
-            match first.find_mut(hash, is_same) {
-                Some(found) => {
-                    next[row] = found.1;
-                    found.1 = row as u32;
-                }
-                None => {
-                    first.insert_unique(hash, (hash, row as u32), |other| other.0);
-                }
-            }
-        }
-        let keys = keys.rows.clone();
-        Ok(Self { columns: batch.columns()[..table.width].to_vec(), keys, first, next })
-    }
-
-    /// The rows with a key, in the table's order.
-    fn with(&self, hash: u64, key: &[u8]) -> impl Iterator<Item = u32> {
-        let is_same = |other: &(u64, u32)| other.0 == hash && self.keys.get(other.1 as usize) == key;
-        let first = self.first.find(hash, is_same).map(|found| found.1);
-        std::iter::successors(first, |row| Some(self.next[*row as usize]).filter(|next| *next != NONE))
-    }
-
-    fn bytes(&self) -> usize {
-        let columns: usize = self.columns.iter().map(|column| column.get_array_memory_size()).sum();
-        columns + self.next.len() * size_of::<u32>() + self.first.capacity() * size_of::<(u64, u32)>()
-    }
-}
-
-/// The table as it was read in the background.
-type Reloaded = Arc<Mutex<Option<Result<Rows>>>>;
-
-/// See the module's documentation.
-pub struct LookupJoin {
-    table: Arc<LookupTable>,
-    left_keys: Vec<usize>,
-    keys: KeyEncoder,
-    is_left_outer: bool,
-    condition: Option<Compiled>,
-    /// The schema that the condition is over, and what comes out.
-    joined: SchemaRef,
-    io: IoHandle,
-    waker: Waker,
-    rows: Option<Rows>,
-    /// When to read the table again.
-    reload_at: Option<Timestamp>,
-    reloaded: Option<Reloaded>,
-    choice: Choice,
+/// A table that rows are looked up in, in the way that its connector has.
+pub enum LookupTable {
+    /// It is read as a whole.
+    Whole(WholeTable),
+    /// It is asked for keys.
+    Asked(AskedTable),
 }
 
 /// How left rows are joined.
@@ -138,146 +44,48 @@ pub struct LookupCondition<'a> {
     pub functions: &'a Functions,
 }
 
-impl LookupJoin {
-    /// A join of rows of `left` with those of `table`.
-    ///
-    /// # Errors
-    /// The types of the keys differ, or cannot be compared.
-    pub fn new(
-        left: &SchemaRef,
-        on: &LookupCondition<'_>,
-        table: LookupTable,
-        io: IoHandle,
-        waker: Waker,
-    ) -> Result<Self> {
-        for (left_key, right_key) in on.left_keys.iter().zip(&table.keys) {
-            let (left_field, right_field) = (left.field(*left_key), table.schema.field(*right_key));
-            if left_field.data_type() != right_field.data_type() {
-                return Err(Error::input(format!(
-                    "'{}' is looked up by '{}' of the type {}, and its column '{}' has the type {}: CAST one to the other's",
-                    table.name,
-                    left_field.name(),
-                    left_field.data_type(),
-                    right_field.name(),
-                    right_field.data_type()
-                )));
-            }
-        }
-        let right = table.schema.fields().iter().take(table.width);
-        let fields = left.fields().iter().chain(right).map(|field| field.as_ref().clone().with_nullable(true));
-        let joined = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        Ok(Self {
-            keys: KeyEncoder::new(on.left_keys, &types_of(left))?,
-            left_keys: on.left_keys.to_vec(),
-            is_left_outer: on.is_left_outer,
-            condition: on.condition.map(|expr| expr.compile(&joined, on.functions)).transpose()?,
-            joined,
-            table: Arc::new(table),
-            io,
-            waker,
-            rows: None,
-            reload_at: None,
-            reloaded: None,
-            choice: Choice::default(),
-        })
-    }
-
-    /// Takes the table in that was read anew, if it was.
-    fn take_reloaded(&mut self) -> Result<()> {
-        let Some(reloaded) = &self.reloaded else { return Ok(()) };
-        let rows = reloaded.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(rows) = rows {
-            self.rows = Some(rows?);
-            self.reloaded = None;
-            self.reload_at = None;
-        }
-        Ok(())
-    }
-
-    fn reload(&mut self) {
-        let reloaded = Reloaded::default();
-        self.reloaded = Some(Arc::clone(&reloaded));
-        let (table, waker) = (Arc::clone(&self.table), self.waker.clone());
-        flott_env::spawn_blocking_on(&self.io, move || {
-            let rows = Rows::new(&table);
-            *reloaded.lock().unwrap_or_else(PoisonError::into_inner) = Some(rows);
-            waker.wake();
-        });
-    }
-
-    /// Puts out the rows that were collected.
-    fn flush(&mut self, chunk: &Chunk, out: &mut Emit<'_>) -> Result<()> {
-        let Some(rows) = self.rows.as_ref().filter(|_| !self.choice.is_empty()) else { return Ok(()) };
-        let gather = |columns: &[ArrayRef], rows: &UInt32Array| -> Result<Vec<ArrayRef>> {
-            let gathered = columns.iter().map(|column| take(column, rows, None));
-            gathered
-                .collect::<std::result::Result<_, _>>()
-                .map_err(|error| Error::system(format!("joining rows: {error}")))
-        };
-        if let Some(condition) = &self.condition {
-            let (left, right) = self.choice.positions();
-            let columns = [gather(chunk.batch.columns(), &left)?, gather(&rows.columns, &right)?].concat();
-            let mask = condition.mask(&batch_of(&self.joined, columns, left.len())?)?;
-            self.choice.keep(&mask, self.is_left_outer);
-        }
-        let (left, right) = self.choice.positions();
-        let left = chunk.take(left.values())?;
-        let columns = [left.batch.columns().to_vec(), gather(&rows.columns, &right)?].concat();
-        self.choice.clear();
-        if left.is_empty() {
-            return Ok(());
-        }
-        out.emit(left.with_batch(batch_of(&self.joined, columns, left.len())?))
-    }
+/// Makes the operator that joins rows of `left` with those of `table`.
+///
+/// # Errors
+/// The types of the keys differ, or cannot be compared.
+pub fn make(
+    spec: &LookupJoinSpec,
+    table: LookupTable,
+    left: &SchemaRef,
+    functions: &Functions,
+    task: &TaskContext,
+) -> Result<Box<dyn TableOperator>> {
+    let on = LookupCondition {
+        left_keys: &spec.left_keys,
+        is_left_outer: spec.is_left_outer,
+        condition: spec.condition.as_ref(),
+        functions,
+    };
+    let (io, waker) = (task.io.clone(), task.waker.clone());
+    Ok(match table {
+        LookupTable::Whole(table) => Box::new(WholeLookupJoin::new(left, &on, table, io, waker)?),
+        LookupTable::Asked(table) => Box::new(AskedLookupJoin::new(left, &on, table, Patience::from(spec), io, waker)?),
+    })
 }
 
-impl TableOperator for LookupJoin {
-    fn process(&mut self, chunk: Chunk, out: &mut Emit<'_>) -> Result<()> {
-        self.take_reloaded()?;
-        self.keys.encode(chunk.batch.columns(), chunk.len(), None)?;
-        for row in 0..chunk.len() {
-            let rows = self.rows.as_ref().ok_or_else(|| Error::system("a lookup join was not opened"))?;
-            let keys = self.keys.last();
-            let has_key = self.left_keys.iter().all(|column| chunk.column(*column).is_valid(row));
-            let mut is_alone = true;
-            if has_key {
-                for found in rows.with(keys.hashes[row], keys.rows.get(row)) {
-                    self.choice.add(row as u32, Some(found));
-                    is_alone = false;
-                }
-            }
-            if is_alone && self.is_left_outer {
-                self.choice.add(row as u32, None);
-            }
-            if self.choice.len() >= Chunk::ROWS_MAX {
-                self.flush(&chunk, out)?;
-            }
+/// That what is compared has one type.
+fn check_keys<'a>(
+    table: &str,
+    left: &Schema,
+    left_keys: &[usize],
+    right_keys: impl Iterator<Item = &'a arrow::datatypes::Field>,
+) -> Result<()> {
+    for (left_key, right_field) in left_keys.iter().zip(right_keys) {
+        let left_field = left.field(*left_key);
+        if left_field.data_type() != right_field.data_type() {
+            return Err(Error::input(format!(
+                "'{table}' is looked up by '{}' of the type {}, and its column '{}' has the type {}: CAST one to the other's",
+                left_field.name(),
+                left_field.data_type(),
+                right_field.name(),
+                right_field.data_type()
+            )));
         }
-        self.flush(&chunk, out)
     }
-
-    fn open(&mut self, _: &mut OpenContext<'_>) -> Result<()> {
-        // Nothing can be joined before it is there, so a start waits for it as it does for state.
-        let rows = Rows::new(&self.table)?;
-        tracing::debug!(table = self.table.name, bytes = rows.bytes(), "read a table to look rows up");
-        self.rows = Some(rows);
-        Ok(())
-    }
-
-    fn on_time(&mut self, now: Timestamp, _: &mut Emit<'_>) -> Result<Timestamp> {
-        let Some(reload_ms) = self.table.reload_ms else { return Ok(Timestamp::MAX) };
-        self.take_reloaded()?;
-        if self.reloaded.is_some() {
-            return Ok(Timestamp::MAX);
-        }
-        let due = *self.reload_at.get_or_insert(now.saturating_add_unsigned(reload_ms));
-        if due > now {
-            return Ok(due);
-        }
-        self.reload();
-        Ok(Timestamp::MAX)
-    }
+    Ok(())
 }
-
-#[cfg(test)]
-mod tests;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use arrow::array::{ArrayRef, Int64Array, StringArray, TimestampMillisecondArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
-use flott_checkpoint::OperatorState;
+use flott_checkpoint::{OperatorState, Redistribution};
 use flott_chunk::display::write_changelog;
 use flott_chunk::{Chunk, RowKind};
 use flott_control::CheckpointKind;
@@ -176,8 +176,9 @@ impl Bed {
         bed
     }
 
-    fn node(&self, index: u32, parallelism: u32) -> Result<Node> {
-        let task = TaskContext {
+    /// What the subtask `index` of so many is made with.
+    pub(crate) fn task(&self, index: u32, parallelism: u32) -> TaskContext {
+        TaskContext {
             job: JobId([1; 16]),
             generation: 1,
             subtask: SubtaskId { vertex: 0, index },
@@ -192,7 +193,11 @@ impl Bed {
             outlet: Default::default(),
             splits: Arc::clone(&self.splits),
             state: Default::default(),
-        };
+        }
+    }
+
+    fn node(&self, index: u32, parallelism: u32) -> Result<Node> {
+        let task = self.task(index, parallelism);
         let operator = OverChunks::new((self.make)(&task)?);
         let targets = vec![Box::new(Recorder(Arc::clone(&self.log))) as Box<dyn Push<Chunk>>];
         Ok(OperatorNode::new(OPERATOR, "tested", operator, Output::new(targets, SideOutputs::default())))
@@ -310,7 +315,13 @@ impl Bed {
                     |state: &StateContents| StateContents { state: state.state.clone(), table: None, runs: None };
                 KeyedContents { files: vec![bytes.clone().into()], states: states.iter().map(state).collect() }
             });
-            let mut restored = RestoredState::new(keyed.collect(), elements.values().cloned().collect());
+            let own = elements.values().cloned().map(|mut state| {
+                if state.redistribution == Redistribution::Split {
+                    state.elements = state.elements.into_iter().skip(index).step_by(parallelism as usize).collect();
+                }
+                state
+            });
+            let mut restored = RestoredState::new(keyed.collect(), own.collect());
             restored.place = (index as u32, parallelism);
             node.control(&mut Control::Open(&mut restored)).unwrap();
         }

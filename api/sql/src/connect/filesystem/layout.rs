@@ -1,4 +1,5 @@
-//! Which columns of a table are in its files, and which in the names of their folders: `dt=2024-01-01/hr=10/part-…`.
+//! Which columns of a table are in its files, which in the names of their folders (`dt=2024-01-01/hr=10/part-…`), and which
+//! are known of the files.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,8 +13,11 @@ use flott_chunk::display::write_value;
 use flott_chunk::{Chunk, batch_of};
 use flott_core::{Error, Result};
 use flott_filesystem::FilePath;
+use flott_sql_runtime::spec::SourceSpec;
 use flott_tables::options::Options;
 use flott_tables::scalar;
+
+use super::metadata::Metadata;
 
 /// What stands in a folder's name for null and for the empty text.
 const DEFAULT_NAME: (&str, &str) = ("partition.default-name", "__DEFAULT_PARTITION__");
@@ -69,7 +73,7 @@ impl Layout {
     }
 
     /// Whether a column of the table, by its position, is in the names of folders.
-    fn is_key(&self, column: usize) -> bool {
+    pub(super) fn is_key(&self, column: usize) -> bool {
         self.keys.iter().any(|(at, _)| *at == column)
     }
 
@@ -205,23 +209,6 @@ impl Layout {
         values.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
         values.iter().fold(pattern.to_owned(), |text, (name, value)| text.replace(name, value))
     }
-
-    /// Which columns that are read are where, of those with these positions among the table's.
-    pub(super) fn reading(&self, schema: &Schema, projection: &[usize]) -> Reading {
-        let mut in_files = Vec::new();
-        let mut places = Vec::new();
-        for column in projection {
-            places.push(match self.keys.iter().position(|(at, _)| at == column) {
-                Some(key) => Place::Key(key),
-                None => {
-                    in_files.push(Arc::clone(&schema.fields()[*column]));
-                    Place::File(in_files.len() - 1)
-                }
-            });
-        }
-        let out = projection.iter().map(|column| Arc::clone(&schema.fields()[*column])).collect::<Vec<_>>();
-        Reading { in_files: Arc::new(Schema::new(in_files)), out: Arc::new(Schema::new(out)), places }
-    }
 }
 
 /// Where the columns are that are read.
@@ -240,17 +227,36 @@ enum Place {
     File(usize),
     /// In a folder's name.
     Key(usize),
+    /// Metadata, whose values stand behind those of all folders' names.
+    Known(usize),
 }
 
 impl Reading {
-    /// Rows of a file with the values of its folders. A file may have columns behind those that are wanted.
-    pub(super) fn complete(&self, chunk: &Chunk, keys: &[ScalarValue]) -> Result<Chunk> {
+    /// Which columns that are read are where.
+    pub(super) fn new(spec: &SourceSpec, layout: Option<&Layout>, metadata: &Metadata) -> Self {
+        let keys = layout.map_or(&[][..], |layout| &layout.keys[..]);
+        let (mut in_files, mut out, mut places) = (Vec::new(), Vec::new(), Vec::new());
+        for column in &spec.projection {
+            let field = &spec.table_schema.fields()[*column];
+            let key = keys.iter().position(|(at, _)| at == column).map(Place::Key);
+            let known = || metadata.position(*column).map(|at| Place::Known(keys.len() + at));
+            places.push(key.or_else(known).unwrap_or_else(|| {
+                in_files.push(Arc::clone(field));
+                Place::File(in_files.len() - 1)
+            }));
+            out.push(Arc::clone(field));
+        }
+        Self { in_files: Arc::new(Schema::new(in_files)), out: Arc::new(Schema::new(out)), places }
+    }
+
+    /// Rows of a file with the values of what is not in it. A file may have columns behind those that are wanted.
+    pub(super) fn complete(&self, chunk: &Chunk, values: &[ScalarValue]) -> Result<Chunk> {
         let column = |place: &Place| match place {
             Place::File(at) => Ok(Arc::clone(chunk.column(*at))),
-            Place::Key(key) => keys[*key].to_array_of_size(chunk.len()),
+            Place::Key(at) | Place::Known(at) => values[*at].to_array_of_size(chunk.len()),
         };
         let columns = self.places.iter().map(column).collect::<Result<Vec<_>, _>>();
-        let columns = columns.map_err(|error| Error::system(format!("a partition column: {error}")))?;
+        let columns = columns.map_err(|error| Error::system(format!("a column that is not in files: {error}")))?;
         Ok(chunk.with_batch(batch_of(&self.out, columns, chunk.len())?))
     }
 
@@ -261,7 +267,7 @@ impl Reading {
         let mut fields = Vec::new();
         for (place, field) in self.places.iter().zip(self.out.fields()) {
             columns.push(match place {
-                Place::File(_) => arrow::array::new_null_array(field.data_type(), 1),
+                Place::File(_) | Place::Known(_) => arrow::array::new_null_array(field.data_type(), 1),
                 Place::Key(key) => keys[*key].to_array_of_size(1).map_err(failed)?,
             });
             fields.push(Field::new(field.name(), field.data_type().clone(), true));

@@ -45,10 +45,13 @@ pub(super) fn row_groups(spec: &SourceSpec, functions: &Functions) -> Option<Row
     let schema = projected(spec).ok()?;
     let nullable = |field: &Arc<Field>| field.as_ref().clone().with_nullable(true);
     let schema = Arc::new(Schema::new(schema.fields().iter().map(nullable).collect::<Vec<_>>()));
+    // A column of the file that is called like one of metadata says nothing of that.
+    let is_metadata = |column: &usize| spec.metadata.contains_key(&spec.projection[*column]);
+    let mut conditions = conditions(spec, functions).ok()?;
+    conditions.retain(|condition| !condition.columns().iter().any(is_metadata));
     let predicate =
         |condition: &Compiled| PruningPredicate::try_new(Arc::clone(condition.physical()), schema.clone()).ok();
-    let mut predicates: Vec<PruningPredicate> =
-        conditions(spec, functions).ok()?.iter().filter_map(predicate).collect();
+    let mut predicates: Vec<PruningPredicate> = conditions.iter().filter_map(predicate).collect();
     predicates.retain(|predicate| !predicate.always_true());
     if predicates.is_empty() {
         return None;

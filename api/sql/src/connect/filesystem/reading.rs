@@ -1,4 +1,4 @@
-//! Files as rows of a table: its formats, and the values that stand in the names of folders.
+//! Files as rows of a table: its formats, and the values that are not in files.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,9 +6,9 @@ use std::sync::Arc;
 use arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::ScalarValue;
 use flott_chunk::Chunk;
-use flott_core::Result;
+use flott_core::{Error, Result};
 use flott_filesystem::{BlockSource, FilePath, FileSource};
-use flott_formats::{BlockFormat, BlockReader, Decoded, Decoder, FileBytes, Malformed, Position};
+use flott_formats::{BlockFormat, BlockReader, Decoded, Decoder, FileBytes, FileInfo, Malformed, Position};
 use flott_sql_runtime::expr::Functions;
 use flott_sql_runtime::spec::SourceSpec;
 use flott_tables::avro::{AvroFormat, AvroOptions};
@@ -19,6 +19,7 @@ use flott_tables::parquet::{ParquetFormat, ParquetOptions};
 use flott_tables::raw::{RawDecoder, RawOptions};
 
 use super::layout::{Layout, Reading};
+use super::metadata::Metadata;
 use super::{TableFiles, pruning, unknown_format};
 use crate::connect::projected;
 
@@ -31,31 +32,28 @@ pub(super) fn files(
 ) -> Result<TableFiles> {
     let path = options.required("path")?.to_owned();
     let format = options.required("format")?;
-    let in_files = match &layout {
-        Some(layout) => layout.file_schema(&spec.table_schema),
-        None => Arc::clone(&spec.table_schema),
+    let metadata = Metadata::new(spec)?;
+    let in_files = in_files(spec, layout.as_ref())?;
+    let columns = match layout.is_some() || !metadata.is_empty() {
+        true => Some(Arc::new(Columns { reading: Reading::new(spec, layout.as_ref(), &metadata), layout, metadata })),
+        false => None,
     };
-    let reading = layout.as_ref().map(|layout| layout.reading(&spec.table_schema, &spec.projection));
-    let schema = match &reading {
-        Some(reading) => Arc::clone(&reading.in_files),
+    let schema = match &columns {
+        Some(columns) => Arc::clone(&columns.reading.in_files),
         None => projected(spec)?,
     };
-    let keys = layout.zip(reading).map(|(layout, reading)| Arc::new(Keys { layout, reading }));
-    let folders = match (&keys, functions) {
-        (Some(keys), Some(functions)) => pruning::folders(spec, &keys.reading, functions)?,
+    let folders = match (&columns, functions) {
+        (Some(columns), Some(functions)) => pruning::folders(spec, &columns.reading, functions)?,
         _ => None,
     };
     // Which files are read: those whose folders can have rows that are wanted.
-    let choose = keys.clone().zip(folders).map(|(keys, wanted)| {
-        move |file: &FilePath| keys.layout.values(file).and_then(|values| wanted(&keys.reading.row(&values)?))
+    let choose = columns.clone().zip(folders).map(|(columns, wanted)| {
+        move |file: &FilePath| columns.keys(file).and_then(|keys| wanted(&columns.reading.row(&keys)?))
     });
     if let Some(format) = block_format(spec, options, format, &schema, functions)? {
-        let source = BlockSource::new(path, move |file| match &keys {
+        let source = BlockSource::new(path, move |file| match &columns {
             None => Ok(format()),
-            Some(keys) => {
-                let values = keys.layout.values(file)?;
-                Ok(Box::new(WithKeys { inner: format(), keys: Arc::clone(keys), values: values.into() }))
-            }
+            Some(columns) => Ok(Box::new(Completing::new(columns, file, format())?)),
         });
         return Ok(TableFiles::Blocks(match choose {
             Some(choose) => source.choose(choose),
@@ -68,18 +66,30 @@ pub(super) fn files(
         false => schema,
     };
     let (decoder, is_whole) = line_format(options, format, &schema, &in_files)?;
-    let source = FileSource::with_decoder(path, move |file| match &keys {
+    let needs_info = columns.as_ref().is_some_and(|columns| columns.metadata.needs_info);
+    let source = FileSource::with_decoder(path, move |file| match &columns {
         None => decoder(),
-        Some(keys) => {
-            let values = keys.layout.values(file)?;
-            Ok(Box::new(WithKeys { inner: decoder()?, keys: Arc::clone(keys), values: values.into() }))
-        }
+        Some(columns) => Ok(Box::new(Completing::new(columns, file, decoder()?)?)),
     });
-    let source = source.whole_files(is_whole);
+    let source = source.whole_files(is_whole).file_info(needs_info);
     Ok(TableFiles::Lines(match choose {
         Some(choose) => source.choose(choose),
         None => source,
     }))
+}
+
+/// The columns of the table that are in its files.
+fn in_files(spec: &SourceSpec, layout: Option<&Layout>) -> Result<SchemaRef> {
+    let is_key = |at: usize| layout.is_some_and(|layout| layout.is_key(at));
+    let fields = spec.table_schema.fields().iter().enumerate();
+    let fields: Vec<_> = fields
+        .filter(|(at, _)| !is_key(*at) && !spec.metadata.contains_key(at))
+        .map(|(_, field)| Arc::clone(field))
+        .collect();
+    if fields.is_empty() {
+        return Err(Error::input(format!("table '{}' has no column that is in its files", spec.table)));
+    }
+    Ok(Arc::new(Schema::new(fields)))
 }
 
 type NewFormat = Box<dyn Fn() -> Box<dyn BlockFormat<Chunk>> + Send + Sync>;
@@ -144,19 +154,48 @@ fn line_format(
 }
 
 /// Where a table's columns are.
-struct Keys {
-    layout: Layout,
+struct Columns {
+    layout: Option<Layout>,
+    metadata: Metadata,
     reading: Reading,
 }
 
-/// Adds the values of a file's folders to its rows.
-struct WithKeys<T: ?Sized> {
-    keys: Arc<Keys>,
+impl Columns {
+    /// The values in the names of a file's folders.
+    fn keys(&self, file: &FilePath) -> Result<Vec<ScalarValue>> {
+        self.layout.as_ref().map_or_else(|| Ok(Vec::new()), |layout| layout.values(file))
+    }
+
+    /// All values that are not in the file.
+    fn values(&self, file: &FilePath, info: FileInfo) -> Result<Arc<[ScalarValue]>> {
+        let mut values = self.keys(file)?;
+        values.extend(self.metadata.values(file, info)?);
+        Ok(values.into())
+    }
+}
+
+/// Adds to the rows of a file what is not in it.
+struct Completing<T: ?Sized> {
+    columns: Arc<Columns>,
+    file: FilePath,
     values: Arc<[ScalarValue]>,
     inner: Box<T>,
 }
 
-impl Decoder<Chunk> for WithKeys<dyn Decoder<Chunk>> {
+impl<T: ?Sized> Completing<T> {
+    /// Before the file is opened, no more than its name is known of it.
+    fn new(columns: &Arc<Columns>, file: &FilePath, inner: Box<T>) -> Result<Self> {
+        let values = columns.values(file, FileInfo::default())?;
+        Ok(Self { columns: Arc::clone(columns), file: file.clone(), values, inner })
+    }
+}
+
+impl Decoder<Chunk> for Completing<dyn Decoder<Chunk>> {
+    fn opened(&mut self, info: FileInfo) -> Result<()> {
+        self.values = self.columns.values(&self.file, info)?;
+        self.inner.opened(info)
+    }
+
     fn header(&mut self, line: &[u8]) -> Result<()> {
         self.inner.header(line)
     }
@@ -165,7 +204,7 @@ impl Decoder<Chunk> for WithKeys<dyn Decoder<Chunk>> {
         let first = rows.len();
         let decoded = self.inner.decode(input, is_end, rows_max, rows);
         for chunk in &mut rows[first..] {
-            match self.keys.reading.complete(chunk, &self.values) {
+            match self.columns.reading.complete(chunk, &self.values) {
                 Ok(completed) => *chunk = completed,
                 Err(error) => {
                     rows.truncate(first);
@@ -177,21 +216,26 @@ impl Decoder<Chunk> for WithKeys<dyn Decoder<Chunk>> {
     }
 }
 
-impl BlockFormat<Chunk> for WithKeys<dyn BlockFormat<Chunk>> {
+impl BlockFormat<Chunk> for Completing<dyn BlockFormat<Chunk>> {
     fn open(
         &self,
         file: Arc<dyn FileBytes>,
         range: Range<u64>,
         from: Option<Position>,
     ) -> Result<Box<dyn BlockReader<Chunk>>> {
+        let mut values = Arc::clone(&self.values);
+        if self.columns.metadata.needs_info {
+            let info = FileInfo { bytes: file.length(), modified_ms: file.modified_ms()? };
+            values = self.columns.values(&self.file, info)?;
+        }
         let inner = self.inner.open(file, range, from)?;
-        Ok(Box::new(WithKeys { keys: Arc::clone(&self.keys), values: Arc::clone(&self.values), inner }))
+        Ok(Box::new(Completing { columns: Arc::clone(&self.columns), file: self.file.clone(), values, inner }))
     }
 }
 
-impl BlockReader<Chunk> for WithKeys<dyn BlockReader<Chunk>> {
+impl BlockReader<Chunk> for Completing<dyn BlockReader<Chunk>> {
     fn next(&mut self) -> Result<Option<(Chunk, Position)>> {
         let Some((chunk, position)) = self.inner.next()? else { return Ok(None) };
-        Ok(Some((self.keys.reading.complete(&chunk, &self.values)?, position)))
+        Ok(Some((self.columns.reading.complete(&chunk, &self.values)?, position)))
     }
 }

@@ -8,6 +8,7 @@ use datafusion::sql::sqlparser::ast::{
     visit_expressions,
 };
 use datafusion::sql::sqlparser::tokenizer::Location;
+use flott_sql_functions::builtins::refusal;
 
 use super::{Rewriter, plain};
 use crate::catalog::{UserFunction, suggestion};
@@ -62,6 +63,8 @@ impl Rewriter<'_> {
             if let FunctionArguments::None = call.args {
                 call.args = call_of("", vec![]).args;
             }
+        } else if let Some(reason) = refusal(&name) {
+            return Err(mistake_at(reason, at));
         } else {
             let users = self.scope.catalog.function_names();
             let known = functions.names().chain(users).map(str::to_uppercase);
@@ -144,9 +147,13 @@ impl Rewriter<'_> {
                     _ => None,
                 };
                 all.truncate(2);
-                if fails.is_some() || defaults.iter().any(|default| !matches!(default, Expr::Value(_))) {
+                let is_plain = fails.is_none() && defaults.iter().all(|default| matches!(default, Expr::Value(_)));
+                // ON ERROR is for what is no value of the type, too. Where that is NULL, so is the cast, but for a number as BOOLEAN.
+                let is_told = of == "BOOLEAN" || (!is_plain && matches!(of.as_str(), "INT" | "DOUBLE"));
+                if is_told || !is_plain {
                     all.extend(defaults);
-                    all.extend(fails.map(text_of));
+                    all.extend(fails.or(is_told.then_some("NONE")).map(text_of));
+                    all.extend(is_told.then(|| text_of(&of)));
                 }
                 let value = Expr::Function(call_of("json_value", all));
                 Ok(Some(match of.as_str() {
@@ -193,10 +200,7 @@ impl Rewriter<'_> {
                 Ok(Some(Expr::Function(made)))
             }
             "tumble" | "hop" | "session" => Ok(Some(group_window(name, call))),
-            "group_id" => Err(mistake_at("GROUP_ID is not supported: use GROUPING_ID", at)),
-            "percent_rank" | "cume_dist" | "nth_value" => {
-                Err(mistake_at(format!("{} is not supported", name.to_uppercase()), at))
-            }
+            "nth_value" => Err(mistake_at("NTH_VALUE is not supported", at)),
             _ => Ok(of_group_window(name).map(|(window, column)| {
                 let window = group_window(window, call);
                 Expr::Function(call_of("flink_get_field", vec![window, text_of(column)]))

@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast::{
     UnaryOperator, Value,
 };
 
-use super::{Rewriter, constants};
+use super::{Rewriter, constants, select};
 use crate::logical::errors::{mistake, mistake_at};
 use crate::logical::operators::{DISTINCT, NOT_DISTINCT};
 use crate::logical::special::{CASE, IN, NOT_IN};
@@ -152,6 +152,14 @@ impl Rewriter<'_> {
                 let arguments = std::iter::once(take(expr)).chain(take_all(list)).collect();
                 Some(call(if *negated { NOT_IN } else { IN }, arguments))
             }
+            Expr::InSubquery { expr, subquery, .. } => {
+                if is_row(expr) {
+                    select::tuples(subquery)?;
+                }
+                None
+            }
+            Expr::AnyOp { left, compare_op, right, .. } => quantified(left, compare_op, right, false)?,
+            Expr::AllOp { left, compare_op, right } => quantified(left, compare_op, right, true)?,
             Expr::Case { operand, conditions, else_result, .. } => {
                 let mut arguments = Vec::new();
                 for case in conditions.drain(..) {
@@ -196,6 +204,29 @@ impl Rewriter<'_> {
             None => call("flink_negate", vec![take(expr)]),
         }
     }
+}
+
+/// Whether an expression that is rewritten already is a row: `(a, b)`.
+fn is_row(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) => is_row(inner),
+        Expr::Function(call) => call.name.to_string() == "flink_row",
+        _ => false,
+    }
+}
+
+/// `= ANY (SELECT …)` is IN, `<> ALL (SELECT …)` is NOT IN; others stay.
+fn quantified(left: &mut Expr, op: &BinaryOperator, right: &mut Expr, is_all: bool) -> Result<Option<Expr>> {
+    let Expr::Subquery(subquery) = right else {
+        return Err(mistake("ANY, SOME and ALL compare with a query: IN compares with a list"));
+    };
+    if *op != (if is_all { BinaryOperator::NotEq } else { BinaryOperator::Eq }) {
+        return Ok(None);
+    }
+    if is_row(left) {
+        select::tuples(subquery)?;
+    }
+    Ok(Some(Expr::InSubquery { expr: Box::new(take(left)), subquery: subquery.clone(), negated: is_all }))
 }
 
 /// `(a, b) OVERLAPS (c, d)`, whose sides are rows already.

@@ -11,6 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::{Rewriter, frame, plain};
 use crate::logical::errors::{mistake, ours};
+use crate::logical::membership::TUPLES;
 use crate::logical::multiplicity::{EXCEPT, INTERSECT};
 use crate::logical::relations::{VALUES, VERSIONED};
 use crate::parse::{call_of, parse_query};
@@ -166,6 +167,20 @@ pub(super) fn values(query: &mut Query) -> Result<()> {
         };
     }
     query.body = select.body;
+    Ok(())
+}
+
+/// The query of `(a, b) IN (SELECT x, y …)` is a table function of it, which has one column: DataFusion takes no more.
+pub(super) fn tuples(query: &mut Query) -> Result<()> {
+    let mut select = query_of("SELECT * FROM t")?;
+    std::mem::swap(query, &mut select);
+    let args = vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Subquery(Box::new(select))))];
+    if let SetExpr::Select(select) = query.body.as_mut()
+        && let [from] = &mut select.from[..]
+    {
+        from.relation =
+            TableFactor::Function { lateral: false, name: plain(TUPLES), args, with_ordinality: false, alias: None };
+    }
     Ok(())
 }
 

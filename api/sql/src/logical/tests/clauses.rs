@@ -154,6 +154,63 @@ fn versions() {
             6 Sink(table=[SELECT], fields=[price, value]) [NONE] <- 5 forward
         "#]],
     );
+    // A constant is a key, too. A column is one once: what else it equals is a condition.
+    check(
+        "SELECT b.price FROM bid AS b LEFT JOIN side_input FOR SYSTEM_TIME AS OF b.pt AS s ON b.auction = s.key AND s.`value` = 'a' AND b.bidder = s.key",
+        expect![[r#"
+            0 TableSourceScan(table=[[default_catalog, default_database, bid]], fields=[auction, bidder, price, dateTime]) [I]
+            1 Calc(select=[auction, bidder, price, dateTime, proctime() AS pt]) [I] <- 0 forward
+            2 WatermarkAssigner(rowtime=[dateTime], watermark=[flink_subtract(dateTime, INTERVAL '4 s')]) [I] <- 1 forward
+            3 Calc(select=[auction, bidder, price, pt, 'a' AS $f4]) [I] <- 2 forward
+            4 LookupJoin(table=[default_catalog.default_database.side_input], joinType=[LeftOuterJoin], lookup=[key=auction, value=$f4], where=[key = bidder], select=[auction, bidder, price, pt, $f4, key, value]) [I] <- 3 forward
+            5 Calc(select=[price]) [I] <- 4 forward
+            6 Sink(table=[SELECT], fields=[price]) [NONE] <- 5 forward
+        "#]],
+    );
+}
+
+/// That the operators of a query are shown with these.
+fn check_parts(sql: &str, parts: &[&str]) {
+    let plan = planned(sql);
+    parts.iter().for_each(|part| assert!(plan.contains(part), "no \"{part}\" in\n{plan}"));
+}
+
+#[test]
+fn rows_of_subqueries_are_compared_by_column() {
+    let of_two = |condition: &str| format!("SELECT price FROM bid WHERE {condition} (SELECT id, seller FROM auction)");
+    for condition in ["(auction, bidder) IN", "ROW(auction, bidder) IN", "(auction, bidder) = ANY"] {
+        check_parts(&of_two(condition), &["joinType=[LeftSemiJoin]", "hash[auction, bidder]"]);
+    }
+    // What may be NULL may be equal to anything: there is no key.
+    for condition in ["(auction, bidder) NOT IN", "NOT (auction, bidder) IN", "(auction, bidder) <> ALL"] {
+        check_parts(&of_two(condition), &["joinType=[LeftAntiJoin]", "IS NULL", "single"]);
+    }
+    check_parts(
+        "SELECT price FROM bid WHERE (auction, bidder) IN (SELECT id, seller FROM auction WHERE category = price) AND price > 3",
+        &["joinType=[LeftSemiJoin]", "price > 3"],
+    );
+}
+
+#[test]
+fn quantified_comparisons_are_with_extremes() {
+    let of = |condition: &str| format!("SELECT price FROM bid WHERE {condition} (SELECT id FROM auction)");
+    check_parts(&of("price >= ALL"), &["MAX(id)", "joinType=[LeftOuterJoin]"]);
+    check_parts(&of("price < ALL"), &["MIN(id)", "joinType=[LeftOuterJoin]"]);
+    check_parts(&of("price > ANY"), &["MIN(id)"]);
+    check_parts(&of("price <= SOME"), &["MAX(id)"]);
+    check_parts(&of("price <> ANY"), &["MIN(id)", "MAX(id)"]);
+    check_parts(&of("price = SOME"), &["joinType=[LeftSemiJoin]"]);
+    check_parts(
+        "SELECT price, price > ALL (SELECT a.id FROM auction AS a WHERE a.seller = b.bidder) FROM bid AS b",
+        &["MAX(id)", "joinType=[LeftOuterJoin]", "bidder = seller"],
+    );
+}
+
+#[test]
+fn equal_grouping_sets_are_told_apart() {
+    let of = |sets: &str| format!("SELECT auction, GROUP_ID(), COUNT(*) FROM bid GROUP BY {sets}");
+    check_parts(&of("GROUPING SETS ((auction), (auction), ())"), &["Expand(", "0 AS $e", "2 AS $e", "1 AS $e"]);
+    check_parts(&of("auction"), &["GroupAggregate(groupBy=[auction]"]);
 }
 
 #[test]

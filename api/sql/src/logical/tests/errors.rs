@@ -46,6 +46,13 @@ fn names_that_are_not_there() {
             ^"#]],
     );
     check(
+        "SELECT PARSE_JSON(channel) FROM bid",
+        expect![[r#"
+        error: error at line 1, column 8: PARSE_JSON is a function of Flink that is not supported: there is no type VARIANT
+          SELECT PARSE_JSON(channel) FROM bid
+                 ^"#]],
+    );
+    check(
         "SELECT id FROM person, auction",
         expect![[r#"
         error: error at line 1, column 8: 'id' is a column of several tables: say of which, as in t.id
@@ -57,6 +64,13 @@ fn names_that_are_not_there() {
         expect![[r#"
         error: error at line 1, column 21: there is no table function 'TUMBEL'; did you mean 'TUMBLE'?
           SELECT * FROM TABLE(TUMBEL(TABLE bid, DESCRIPTOR(pt), INTERVAL '1' DAY))
+                              ^"#]],
+    );
+    check(
+        "SELECT * FROM TABLE(VECTOR_SEARCH(TABLE bid, DESCRIPTOR(price), 1, 2))",
+        expect![[r#"
+        error: error at line 1, column 21: VECTOR_SEARCH is a function of Flink that is not supported: no connector searches vectors
+          SELECT * FROM TABLE(VECTOR_SEARCH(TABLE bid, DESCRIPTOR(price), 1, 2))
                               ^"#]],
     );
 }
@@ -94,6 +108,32 @@ fn types_that_do_not_fit() {
         error: error at line 1, column 1: UNION queries have different number of columns
           SELECT price FROM bid UNION ALL SELECT channel, price FROM bid
           ^"#]],
+    );
+    check(
+        "SELECT price FROM bid WHERE (auction, price) IN (SELECT id FROM auction)",
+        expect!["error: IN compares 2 columns with 1"],
+    );
+    check(
+        "SELECT price FROM bid WHERE (auction, price) IN (SELECT id, seller, category FROM auction)",
+        expect!["error: IN compares 2 columns with 3"],
+    );
+    check(
+        "SELECT price FROM bid WHERE (auction, price) IN (SELECT id, `dateTime` FROM auction)",
+        expect!["error: IN compares BIGINT with TIMESTAMP(3): CAST one of them"],
+    );
+    check(
+        "SELECT price FROM bid WHERE price > ALL (SELECT tags FROM orders)",
+        expect!["error: '>' is not possible between BIGINT and a query of ARRAY<STRING>: CAST one of them"],
+    );
+    check(
+        "SELECT price FROM bid WHERE price = ANY (1)",
+        expect!["error: ANY, SOME and ALL compare with a query: IN compares with a list"],
+    );
+    check(
+        "SELECT PERCENTILE(channel, 1) FROM bid",
+        expect![
+            "error: PERCENTILE takes a number, a percentage or an ARRAY of such, and how often it counts, found (STRING, INT)"
+        ],
     );
     check("SELECT NULL", expect!["error: the column 'EXPR$0' is NULL without a type: CAST(NULL AS …)"]);
     check(

@@ -108,8 +108,18 @@ fn q6_average_selling_price_by_seller() {
     check!(
         "q6",
         expect![[r#"
-        error: OVER windows need rows that are only inserted, and these are updated or deleted
-    "#]]
+            0 TableSourceScan(table=[[default_catalog, default_database, auction]], fields=[id, dateTime, expires, seller]) [I]
+            1 WatermarkAssigner(rowtime=[dateTime], watermark=[flink_subtract(dateTime, INTERVAL '4 s')]) [I] <- 0 forward
+            2 TableSourceScan(table=[[default_catalog, default_database, bid]], fields=[auction, price, dateTime]) [I]
+            3 WatermarkAssigner(rowtime=[dateTime], watermark=[flink_subtract(dateTime, INTERVAL '4 s')]) [I] <- 2 forward
+            4 Join(joinType=[InnerJoin], where=[id = auction AND dateTime >= dateTime AND dateTime <= expires], select=[id, dateTime, expires, seller, auction, price, dateTime0], leftInputSpec=[NoUniqueKey], rightInputSpec=[NoUniqueKey]) [I] <- 1 hash[id] <- input 1 3 hash[auction]
+            5 Calc(select=[id, seller, dateTime0 AS dateTime, price]) [I] <- 4 forward
+            6 GroupAggregate(groupBy=[id, seller, dateTime], select=[id, seller, dateTime, MAX(price) AS max(B.price)]) [I,UB,UA] <- 5 hash[id, seller, dateTime]
+            7 Calc(select=[max(B.price) AS final, seller, dateTime]) [I,UB,UA] <- 6 forward
+            8 OverAggregate(partitionBy=[seller], orderBy=[dateTime ASC], window=[ROWS BETWEEN 10 PRECEDING AND CURRENT ROW], select=[final, seller, dateTime, AVG(final) AS avg(Q.final) PARTITION BY [Q.seller] ORDER BY [Q.dateTime ASC NULLS FIRST] ROWS BETWEEN 10 PRECEDING AND CURRENT ROW]) [I,UB,UA,D] <- 7 hash[seller]
+            9 Calc(select=[seller, avg(Q.final) PARTITION BY [Q.seller] ORDER BY [Q.dateTime ASC NULLS FIRST] ROWS BETWEEN 10 PRECEDING AND CURRENT ROW AS EXPR$1]) [I,UB,UA,D] <- 8 forward
+            10 Sink(table=[SELECT], fields=[seller, EXPR$1]) [NONE] <- 9 forward
+        "#]]
     );
 }
 

@@ -37,6 +37,16 @@ fn columns_are_called_and_typed_as_in_flink() {
             "x INT NOT NULL, EXPR$1 BIGINT NOT NULL",
         ),
         (
+            "SELECT PERCENTILE(id, 0.5), PERCENTILE(price, ARRAY[0.25, 1], id) FROM orders",
+            "EXPR$0 DOUBLE, EXPR$1 ARRAY<DOUBLE>",
+        ),
+        (
+            "SELECT PERCENT_RANK() OVER (ORDER BY id), CUME_DIST() OVER (ORDER BY id) FROM orders",
+            "EXPR$0 DOUBLE NOT NULL, EXPR$1 DOUBLE NOT NULL",
+        ),
+        ("SELECT id, GROUP_ID() FROM orders GROUP BY id", "id INT, EXPR$1 BIGINT NOT NULL"),
+        ("SELECT id > ALL (SELECT id FROM orders) AS a FROM orders", "a BOOLEAN"),
+        (
             "SELECT id / 2, amount / 3, amount * 2, price * 2, id % 3 FROM orders",
             "EXPR$0 INT, EXPR$1 DECIMAL(21, 13), EXPR$2 DECIMAL(21, 2), EXPR$3 DOUBLE, EXPR$4 INT",
         ),

@@ -26,7 +26,8 @@ fn changelog(options: &BTreeMap<String, String>) -> Changelog {
 impl Connectors for Said {
     fn source(&self, spec: &SourceSpec) -> Result<Readable> {
         let is_lookup = spec.options.contains_key("lookup");
-        Ok(Readable { changelog: changelog(&spec.options), is_lookup, has_watermarks: false })
+        let changelog = changelog(&spec.options);
+        Ok(Readable { changelog, is_lookup, is_scan: true, has_watermarks: false, takes_limit: true })
     }
 
     fn sink(&self, spec: &SinkSpec) -> Result<Changelog> {

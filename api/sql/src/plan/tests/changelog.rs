@@ -183,6 +183,30 @@ fn a_sink_that_is_appended_to_refuses_updates_by_name() {
 }
 
 #[test]
+fn over_windows_tell_what_is_wanted_of_updates() {
+    // By the key of its rows a sink knows which of them is another than before.
+    into(
+        "SELECT id, rank() OVER (ORDER BY v) AS r FROM changes",
+        Changelog::Upsert,
+        &[0],
+        expect![[r#"
+            0 TableSourceScan(table=[[changes]], fields=[id, v]) [I,UB,UA,D]
+            1 OverAggregate(orderBy=[v ASC NULLS LAST], window=[ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW], select=[id, v, RANK() AS rank() ORDER BY [changes.v ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW]) [I,UA,D] x1 <- 0 single
+            2 Calc(select=[id, rank() ORDER BY [changes.v ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW AS r]) [I,UA,D] x1 <- 1 forward
+            3 Sink(table=[out], fields=[id, r]) [NONE] x1 <- 2 forward
+        "#]],
+    );
+    into(
+        "SELECT price, sum(price) OVER (PARTITION BY auction ORDER BY price) AS s FROM bid",
+        Changelog::InsertOnly,
+        &[],
+        expect![[
+            "'out' can only be appended to, and OverAggregate(partitionBy=[auction], orderBy=[price ASC NULLS LAST], window=[RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW], select=[auction, price, SUM(price) AS sum(bid.price) PARTITION BY [bid.auction] ORDER BY [bid.price ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW]) makes updates: write to a table that takes them (an upsert or debezium-json one), aggregate by windows, or set 'execution.runtime-mode' = 'batch' for a final result"
+        ]],
+    );
+}
+
+#[test]
 fn changes_that_repeat_are_completed() {
     let settings = Settings { cdc_events_duplicate: true, ..settings() };
     let logical = query("SELECT sum(v) FROM changes");

@@ -2,7 +2,8 @@
 
 use expect_test::{Expect, expect};
 
-use super::world::{batch, planned, planned_with};
+use super::world::{batch, planned, planned_with, query_over, settings, sink, tables};
+use crate::plan::{Changelog, SinkQuery};
 
 fn check(sql: &str, expected: Expect) {
     expected.assert_eq(&planned(sql));
@@ -448,6 +449,46 @@ fn over_windows() {
 }
 
 #[test]
+fn over_windows_of_changes() {
+    check(
+        "SELECT id, sum(v) OVER (PARTITION BY w ORDER BY v) AS s FROM changes",
+        expect![[r#"
+            0 TableSourceScan(table=[[changes]], fields=[id, v, w]) [I,UB,UA,D]
+            1 OverAggregate(partitionBy=[w], orderBy=[v ASC NULLS LAST], window=[RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW], select=[id, v, w, SUM(v) AS sum(changes.v) PARTITION BY [changes.w] ORDER BY [changes.v ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW]) [I,UB,UA,D] <- 0 hash[w]
+            2 Calc(select=[id, sum(changes.v) PARTITION BY [changes.w] ORDER BY [changes.v ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW AS s]) [I,UB,UA,D] <- 1 forward
+            3 Sink(table=[out], fields=[id, s]) [NONE] <- 2 forward
+        "#]],
+    );
+    // Rows that are only inserted are not deleted either, but what they result in changes.
+    check(
+        "SELECT auction, lead(price) OVER (PARTITION BY auction ORDER BY ts) AS next FROM bid",
+        expect![[r#"
+            0 TableSourceScan(table=[[bid]], fields=[auction, price, ts]) [I]
+            1 WatermarkAssigner(rowtime=[ts], watermark=[ts - INTERVAL '4 s']) [I] <- 0 forward
+            2 OverAggregate(partitionBy=[auction], orderBy=[ts ASC NULLS LAST], window=[ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW], select=[auction, price, ts, LEAD(price) AS lead(bid.price) PARTITION BY [bid.auction] ORDER BY [bid.ts ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW]) [I,UB,UA] <- 1 hash[auction]
+            3 Calc(select=[auction, lead(bid.price) PARTITION BY [bid.auction] ORDER BY [bid.ts ASC NULLS LAST] RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW AS next]) [I,UB,UA] <- 2 forward
+            4 Sink(table=[out], fields=[auction, next]) [NONE] <- 3 forward
+        "#]],
+    );
+}
+
+#[test]
+fn only_one_time_ascending_is_an_order_in_which_rows_come() {
+    let is_final = |window: &str| {
+        let plan = planned(&format!("SELECT auction, sum(price) OVER ({window}) FROM bid"));
+        let over = plan.lines().find(|line| line.contains("OverAggregate(")).expect("the operator");
+        over.contains(") [I] ")
+    };
+    assert!(is_final("PARTITION BY auction ORDER BY ts") && is_final("PARTITION BY auction ORDER BY pt"));
+    for order in ["ts DESC", "ts, price", "price", "price, ts"] {
+        assert!(!is_final(&format!("PARTITION BY auction ORDER BY {order}")), "{order}");
+    }
+    // A bound of ranks that rows share is one of what all have.
+    let plan = planned("SELECT price, r FROM (SELECT price, rank() OVER (ORDER BY price) AS r FROM bid) WHERE r < 3");
+    assert!(plan.contains("RANK()") && plan.contains("where=[") && !plan.contains("Rank("), "{plan}");
+}
+
+#[test]
 fn sets() {
     check(
         "SELECT auction FROM bid UNION ALL SELECT id FROM auction UNION ALL SELECT id FROM changes",
@@ -691,6 +732,30 @@ fn hints_for_connectors() {
         2 Sink(table=[out], fields=[value]) [NONE] <- 1 forward
     "#]],
     );
+}
+
+#[test]
+fn a_limit_goes_to_the_table_right_below_it() {
+    let is_told = |planned: &str| planned.lines().next().is_some_and(|source| source.contains("limit=["));
+    assert!(is_told(&planned("SELECT key FROM side LIMIT 5")));
+    for sql in [
+        // What is left out does not count.
+        "SELECT key FROM side WHERE kind = 3 LIMIT 5",
+        "SELECT key FROM side ORDER BY key LIMIT 5",
+        "SELECT DISTINCT key FROM side LIMIT 5",
+        // Rows may go again.
+        "SELECT v FROM changes LIMIT 5",
+        "SELECT v FROM upserts LIMIT 5",
+    ] {
+        assert!(!is_told(&planned(sql)), "{sql}");
+    }
+    // A data stream goes on for others.
+    let mut stream = tables().into_iter().find(|table| table.name == "side").expect("a table");
+    stream.takes_limit = false;
+    let plan = query_over("SELECT key FROM side LIMIT 5", &[stream]);
+    let sink = sink(&plan, "out", Changelog::All, &[]);
+    let planned = crate::plan::plan(&[SinkQuery { plan, sink }], &settings()).expect("a plan");
+    assert!(!is_told(&planned.to_string()), "{planned}");
 }
 
 #[test]

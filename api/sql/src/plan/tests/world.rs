@@ -63,6 +63,8 @@ pub(super) fn table(name: &str, columns: &[(&str, DataType)]) -> TableInfo {
         partition_keys: Vec::new(),
         changelog: Changelog::InsertOnly,
         is_lookup: false,
+        is_scan: true,
+        takes_limit: true,
     }
 }
 

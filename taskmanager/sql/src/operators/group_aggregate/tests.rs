@@ -3,10 +3,15 @@ use std::sync::Arc;
 
 use arrow::array::{BooleanArray, Float64Array, Int64Array, StringArray};
 use arrow::datatypes::{Field, Schema};
+use flott_core::Batch;
+use flott_graph::Partitioning;
+use flott_network::{Element, Payload, Signal, local_channel};
+use flott_operators::push::{Control, Push};
 use proptest::prelude::*;
 
 use super::*;
 use crate::aggregates::partial::{as_they_are, partial_field};
+use crate::exchange::ChunkWriter;
 use crate::operators::testing::Bed;
 use crate::program::types_of;
 use crate::spec::{AggregateFunction, AggregateSpec, OperatorSpec};
@@ -112,7 +117,15 @@ fn all() -> Vec<AggregateSpec> {
         distinct(aggregate(F::Sum, Some(1), DataType::Int64)),
         aggregate(F::Avg, Some(3), DataType::Float64),
         filtered(distinct(aggregate(F::Count, Some(1), DataType::Int64)), 4),
+        aggregate(F::Percentile { at: vec![0.5_f64.to_bits()] }, Some(1), DataType::Float64),
     ]
+}
+
+/// What half of the values are not above.
+fn median(mut values: Vec<i64>) -> Option<f64> {
+    values.sort_unstable();
+    let last = values.len().checked_sub(1)?;
+    Some((values[last / 2] + values[last.div_ceil(2)]) as f64 / 2.0)
 }
 
 /// The texts of each key, in the order in which they came. The first of equal ones goes first, in whatever row it was.
@@ -165,6 +178,7 @@ fn naive(rows: &[Row], texts: &Texts) -> Vec<String> {
                 number((!different.is_empty()).then(|| different.iter().sum())),
                 show(double.map(|double| format!("{double:?}"))),
                 different.iter().filter(|value| *value % 2 == 0).count().to_string(),
+                show(median(values).map(|median| format!("{median:?}"))),
             ]
             .join("\t")
         })
@@ -340,6 +354,33 @@ fn a_key_is_put_out_once_a_chunk_and_not_at_all_if_nothing_changed() {
     bed.push(&chunk(&[((1, Some(2), None), true), ((2, Some(4), None), true), ((2, Some(4), None), false)]));
     bed.push(&chunk(&[((3, Some(2), None), true), ((3, Some(2), None), false)]));
     assert_eq!(bed.finish(), ["+I\t1\t3", "+I\t2\t2"]);
+}
+
+/// What Flink's mini-batches are for: rows that come one by one are one update of each key, without another delay than that of the
+/// exchange in front.
+#[test]
+fn small_chunks_that_an_exchange_puts_together_are_one_update_of_each_key() {
+    let sum = aggregate(AggregateFunction::Sum, Some(1), DataType::Int64);
+    let mut bed = bed(&GroupAggregateSpec { is_insert_only: true, ..spec(vec![0], vec![sum]) });
+    let (sender, receiver) = local_channel(1 << 20, Signal::new(), Signal::new());
+    let keys = KeyEncoder::new(&[0], &types_of(&schema())).unwrap();
+    let mut exchange = ChunkWriter::new(Partitioning::Hash, Some(keys), 0, 16, vec![sender], &bed.task(0, 1));
+    let mut updates = Vec::new();
+    for first in [0, 100] {
+        for v in first..first + 100 {
+            let one = chunk(&[((v % 2, Some(v), None), true)]);
+            exchange.push(&mut Batch::from_rows(vec![one])).unwrap();
+        }
+        assert!(receiver.pop().is_none(), "they wait for each other");
+        exchange.control(&mut Control::Flush).unwrap();
+        let Some(Element::Batch(Payload::Local { batch, rows, .. })) = receiver.pop() else { panic!("no chunk") };
+        assert_eq!(rows, 100);
+        assert!(receiver.pop().is_none(), "it is one");
+        bed.push(&batch.downcast::<Chunk>().unwrap());
+        updates.push(bed.take());
+    }
+    assert_eq!(updates[0], ["+I\t0\t2450", "+I\t1\t2500"]);
+    assert_eq!(updates[1], ["-U\t0\t2450", "+U\t0\t9900", "-U\t1\t2500", "+U\t1\t10000"]);
 }
 
 #[test]

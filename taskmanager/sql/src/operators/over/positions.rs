@@ -1,4 +1,4 @@
-//! What depends on the place of a row alone: ranks, LAG, LEAD, NTILE.
+//! What depends on the place of a row alone: ranks, LAG, LEAD, NTILE, and shares of all rows.
 
 use std::sync::Arc;
 
@@ -32,6 +32,15 @@ impl Place {
     }
 }
 
+/// How many rows there are, where all are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// Up to the last one of a row's time.
+    pub with_peers: u64,
+    /// Of a key.
+    pub all: u64,
+}
+
 /// One such function.
 #[derive(Debug)]
 pub enum Position {
@@ -41,6 +50,10 @@ pub enum Position {
     Rank,
     /// `DENSE_RANK`.
     DenseRank,
+    /// `PERCENT_RANK`.
+    PercentRank,
+    /// `CUME_DIST`.
+    CumeDist,
     /// `LAG` or `LEAD`.
     Shift {
         /// How many rows later, or earlier if negative.
@@ -77,6 +90,8 @@ impl Position {
             AggregateFunction::RowNumber => Ok(Some(Self::RowNumber)),
             AggregateFunction::Rank => Ok(Some(Self::Rank)),
             AggregateFunction::DenseRank => Ok(Some(Self::DenseRank)),
+            AggregateFunction::PercentRank => Ok(Some(Self::PercentRank)),
+            AggregateFunction::CumeDist => Ok(Some(Self::CumeDist)),
             AggregateFunction::Lag { offset } => shift(-number(offset)),
             AggregateFunction::Lead { offset } => shift(number(offset)),
             AggregateFunction::Ntile { buckets: 0 } => {
@@ -86,6 +101,16 @@ impl Position {
             _ => Ok(None),
         }
     }
+}
+
+/// The share of the other rows that come before a row and its peers; 0 for a row alone.
+pub fn percent_rank(place: Place, extent: Extent) -> f64 {
+    if extent.all > 1 { (place.rank - 1) as f64 / (extent.all - 1) as f64 } else { 0.0 }
+}
+
+/// The share of all rows that come before a row, or with it.
+pub fn cume_dist(extent: Extent) -> f64 {
+    extent.with_peers as f64 / extent.all as f64
 }
 
 /// The bucket of a row, from 1: the first ones get the rows that are left over.
@@ -138,6 +163,22 @@ mod tests {
         assert_eq!(tiles(3, 8), [1, 1, 1, 2, 2, 2, 3, 3]);
         assert_eq!(tiles(5, 3), [1, 2, 3]);
         assert_eq!(tiles(1, 3), [1, 1, 1]);
+    }
+
+    #[test]
+    fn shares_are_of_all_rows() {
+        // The second and the third of four have the same time.
+        let at = |row_number, rank, with_peers| {
+            let extent = Extent { with_peers, all: 4 };
+            (percent_rank(Place { row_number, rank, dense_rank: 0 }, extent), cume_dist(extent))
+        };
+        let third = 1.0 / 3.0;
+        assert_eq!(
+            [at(1, 1, 1), at(2, 2, 3), at(3, 2, 3), at(4, 4, 4)],
+            [(0.0, 0.25), (third, 0.75), (third, 0.75), (1.0, 1.0)]
+        );
+        let alone = Extent { with_peers: 1, all: 1 };
+        assert_eq!((percent_rank(Place::default().next(false), alone), cume_dist(alone)), (0.0, 1.0));
     }
 
     #[test]

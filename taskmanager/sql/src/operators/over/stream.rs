@@ -19,7 +19,7 @@ use flott_telemetry::TaskCounters;
 use hashbrown::HashTable;
 use serde::{Deserialize, Serialize};
 
-use super::positions::Place;
+use super::positions::{Extent, Place};
 use super::work::Work;
 use crate::aggregates::{Accumulators, Arena};
 use crate::operator::{Emit, TableOperator};
@@ -91,7 +91,7 @@ impl Rules {
             }
             partition.place = partition.place.next(index > 0);
             let lagged = self.lags.iter().map(|lag| (first + index).checked_sub(*lag).map(|place| known[place]));
-            work.put_out(number, group, partition.place, lagged, 0);
+            work.put_out(number, group, partition.place, lagged, Extent::default());
         }
         if self.lag_max > 0 {
             partition.before.extend(rows);
@@ -152,8 +152,10 @@ impl StreamOver {
                 })
             })
             .collect::<Result<_>>()?;
-        if work.has_tiles() {
-            return Err(Error::input("NTILE needs all rows of a key, which a stream never has: run it in batch mode"));
+        if work.needs_all_rows() {
+            return Err(Error::input(
+                "NTILE, PERCENT_RANK and CUME_DIST need all rows of a key, which a stream never has: run it in batch mode",
+            ));
         }
         let forgets_after = match spec.frame {
             OverFrame::Range(Some(limit)) if time.is_some() && !work.has_positions() => Some(limit),

@@ -41,7 +41,8 @@ fn aggregate(function: F, arguments: &[usize], is_distinct: bool) -> AggregateSp
 
 fn spec(frame: OverFrame, is_batch: bool, aggregates: Vec<AggregateSpec>) -> OverSpec {
     let order = vec![SortColumn { column: 1, is_descending: false, nulls_first: true }];
-    OverSpec { partition: vec![0], time: TimeSpec::Event(1), order, frame, aggregates, ttl_ms: 0, is_batch }
+    let input = if is_batch { OverInput::Whole } else { OverInput::InOrder };
+    OverSpec { partition: vec![0], time: TimeSpec::Event(1), order, frame, aggregates, ttl_ms: 0, input }
 }
 
 fn all() -> Vec<AggregateSpec> {
@@ -268,6 +269,30 @@ fn what_comes_later_is_known_in_batch_mode_alone() {
     let mut lines = shown(&bed.finish());
     lines.sort();
     assert_eq!(lines, ["1 10 20 1", "1 20 30 1", "1 30 null 2", "2 5 null 1"]);
+}
+
+#[test]
+fn shares_of_all_rows_are_known_in_batch_mode_alone() {
+    let double = |function| AggregateSpec { result: DataType::Float64, ..aggregate(function, &[], false) };
+    let shares = spec(OverFrame::Rows(None), true, vec![double(F::PercentRank), double(F::CumeDist)]);
+    let mut columns = fields(0).fields().to_vec();
+    columns.extend(["p", "c"].map(|name| Arc::new(Field::new(name, DataType::Float64, false))));
+    let output: SchemaRef = Arc::new(Schema::new(columns));
+    let operator = OperatorSpec::Over(shares.clone());
+    let mut bed = Bed::keyed(operator, std::slice::from_ref(&shares.partition), &[fields(0)], &output);
+    // Two of the first key have the same time.
+    bed.push(&chunk(&[(1, 3, 30), (1, 1, 10), (1, 2, 20), (1, 2, 21), (2, 0, 5)]));
+    let mut lines = shown(&bed.finish());
+    lines.sort();
+    let third = 1.0 / 3.0;
+    let expected = [
+        "1 10 0.0 0.25".to_owned(),
+        format!("1 20 {third} 0.75"),
+        format!("1 21 {third} 0.75"),
+        "1 30 1.0 1.0".to_owned(),
+        "2 5 0.0 1.0".to_owned(),
+    ];
+    assert_eq!(lines, expected);
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! What is planned of rows, and how it is carried out.
 
-use arrow::array::{ArrayRef, UInt32Array};
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Float64Array, UInt32Array};
 use arrow::compute::take;
 use arrow::datatypes::{DataType, SchemaRef};
 use flott_chunk::{Chunk, RowKind, batch_of};
 use flott_core::{Error, Result};
 
-use super::positions::{Place, Position, numbers, shifted, tile};
+use super::positions::{Extent, Place, Position, cume_dist, numbers, percent_rank, shifted, tile};
 use crate::aggregates::update::Changes;
 use crate::aggregates::{Aggregates, Arena};
 use crate::operator::Emit;
@@ -48,8 +50,8 @@ pub struct Work {
     places: Vec<Place>,
     /// For each row that is put out and each shift, the row whose value it has.
     shifts: Vec<Option<u32>>,
-    /// For each row that is put out, how many rows its key has, where that is known.
-    totals: Vec<u64>,
+    /// For each row that is put out, how many rows there are, where that is known.
+    extents: Vec<Extent>,
 }
 
 impl Work {
@@ -75,7 +77,7 @@ impl Work {
             steps: Vec::new(),
             places: Vec::new(),
             shifts: Vec::new(),
-            totals: Vec::new(),
+            extents: Vec::new(),
         })
     }
 
@@ -93,9 +95,17 @@ impl Work {
         self.slots.iter().any(|slot| matches!(slot, Slot::Placed(..)))
     }
 
-    /// Whether there is an NTILE.
-    pub fn has_tiles(&self) -> bool {
-        self.slots.iter().any(|slot| matches!(slot, Slot::Placed(Position::Tile { .. }, _)))
+    /// Whether something depends on how many rows come before.
+    pub fn has_ranks(&self) -> bool {
+        let is_rank =
+            |slot: &Slot| matches!(slot, Slot::Placed(position, _) if !matches!(position, Position::Shift { .. }));
+        self.slots.iter().any(is_rank)
+    }
+
+    /// Whether something depends on how many rows there are.
+    pub fn needs_all_rows(&self) -> bool {
+        use Position::{CumeDist, PercentRank, Tile};
+        self.slots.iter().any(|slot| matches!(slot, Slot::Placed(Tile { .. } | PercentRank | CumeDist, _)))
     }
 
     /// How many steps are planned.
@@ -124,26 +134,34 @@ impl Work {
         self.steps.push((Step::Leave, row, group));
     }
 
-    /// A row is put out. `shifted` are the rows that LAG and LEAD mean, in order; `total` is for NTILE.
+    /// A row is put out. `shifted` are the rows that LAG and LEAD mean, in order.
     pub fn put_out(
         &mut self,
         row: u32,
         group: u32,
         place: Place,
         shifted: impl Iterator<Item = Option<u32>>,
-        total: u64,
+        extent: Extent,
     ) {
         self.steps.push((Step::PutOut, row, group));
         self.places.push(place);
         self.shifts.extend(shifted);
-        self.totals.push(total);
+        self.extents.push(extent);
     }
 
     /// Carries it out, and plans nothing afterwards. The arena has the groups.
     pub fn run(&mut self, arena: &mut Arena, out: &mut Emit<'_>) -> Result<()> {
+        match self.results(arena)? {
+            Some(results) => out.emit_large(results),
+            None => Ok(()),
+        }
+    }
+
+    /// The same for whoever puts out something else of it: the rows with what they result in, if anything was planned.
+    pub fn results(&mut self, arena: &mut Arena) -> Result<Option<Chunk>> {
         if self.steps.is_empty() {
             self.clear();
-            return Ok(());
+            return Ok(None);
         }
         let rows = self.rows.len();
         let columns = self.decoder.decode(self.rows.iter())?;
@@ -158,24 +176,25 @@ impl Work {
         } else {
             let bound = self.aggregates.bind(&batch_of(&self.input, columns.clone(), rows)?)?;
             let mut results = self.aggregates.collector();
-            for (step, row, group) in &self.steps {
-                let signs = if *step == Step::Leave { go.as_deref() } else { come };
+            let mut rest = &self.steps[..];
+            while let [(step, row, group), ..] = rest {
+                // Neighbours that come or go one after the other do so together.
+                let run = rest.iter().zip(*row..).take_while(|((other, next, _), row)| other == step && next == row);
+                let run = if *step == Step::PutOut { 1 } else { run.count() };
                 if *step == Step::PutOut {
                     results.push(arena, *group as usize)?;
                     put_out.push(*row);
                 } else {
-                    let row = *row as usize;
-                    self.aggregates.update(arena, &bound, row..row + 1, Changes { groups: &groups, signs })?;
+                    let (row, signs) = (*row as usize, if *step == Step::Leave { go.as_deref() } else { come });
+                    self.aggregates.update(arena, &bound, row..row + run, Changes { groups: &groups, signs })?;
                 }
+                rest = &rest[run..];
             }
             folded = results.finish()?;
         }
-        if !put_out.is_empty() {
-            let chunk = self.chunk(&columns, &put_out, &folded)?;
-            out.emit_large(chunk)?;
-        }
+        let chunk = self.chunk(&columns, &put_out, &folded)?;
         self.clear();
-        Ok(())
+        Ok(Some(chunk))
     }
 
     fn chunk(&self, columns: &[ArrayRef], put_out: &[u32], folded: &[ArrayRef]) -> Result<Chunk> {
@@ -192,15 +211,23 @@ impl Work {
                 Slot::Placed(Position::RowNumber, wanted) => of_places(|place| place.row_number, wanted)?,
                 Slot::Placed(Position::Rank, wanted) => of_places(|place| place.rank, wanted)?,
                 Slot::Placed(Position::DenseRank, wanted) => of_places(|place| place.dense_rank, wanted)?,
+                Slot::Placed(Position::PercentRank, _) => {
+                    let places = self.places.iter().zip(&self.extents);
+                    let shares = places.map(|(place, extent)| percent_rank(*place, *extent));
+                    Arc::new(Float64Array::from_iter_values(shares))
+                }
+                Slot::Placed(Position::CumeDist, _) => {
+                    Arc::new(Float64Array::from_iter_values(self.extents.iter().copied().map(cume_dist)))
+                }
                 Slot::Placed(Position::Shift { column, default, .. }, wanted) => {
                     let places: Vec<Option<u32>> = self.shifts.iter().skip(shift).step_by(shifts).copied().collect();
                     shift += 1;
                     shifted(&columns[*column], default.map(|default| &columns[default]), &places, put_out, wanted)?
                 }
                 Slot::Placed(Position::Tile { buckets }, wanted) => {
-                    let tiles = self.places.iter().zip(&self.totals);
+                    let tiles = self.places.iter().zip(&self.extents);
                     let tiles =
-                        tiles.map(|(place, total)| tile(*buckets, place.row_number as u64 - 1, *total)).collect();
+                        tiles.map(|(place, extent)| tile(*buckets, place.row_number as u64 - 1, extent.all)).collect();
                     numbers(tiles, wanted)?
                 }
             });
@@ -213,6 +240,6 @@ impl Work {
         self.steps.clear();
         self.places.clear();
         self.shifts.clear();
-        self.totals.clear();
+        self.extents.clear();
     }
 }

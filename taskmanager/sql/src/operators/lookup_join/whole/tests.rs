@@ -4,6 +4,7 @@ use flott_chunk::RowKind;
 use proptest::prelude::*;
 
 use super::*;
+use crate::expr::Functions;
 use crate::operators::sides::{Row, changes, inserts, less, shown, sides};
 use crate::operators::testing::Bed;
 
@@ -30,8 +31,8 @@ fn bed(table: &Table, is_left_outer: bool, with_condition: bool, reload_ms: Opti
                 functions: &Functions::new([]),
             };
             let (name, load) = ("t".to_owned(), Arc::new(load) as Load);
-            let table = LookupTable { name, load, schema: Arc::clone(&right), width: 3, keys: vec![0], reload_ms };
-            let join = LookupJoin::new(&left, &on, table, task.io.clone(), task.waker.clone());
+            let table = WholeTable { name, load, schema: Arc::clone(&right), width: 3, keys: vec![0], reload_ms };
+            let join = WholeLookupJoin::new(&left, &on, table, task.io.clone(), task.waker.clone());
             Ok(Box::new(join?))
         },
         &[vec![0]],
@@ -94,7 +95,7 @@ fn a_table_is_read_again_when_its_time_is_over() {
 #[test]
 fn keys_of_different_types_are_refused() {
     let schemas = sides();
-    let table = LookupTable {
+    let table = WholeTable {
         name: "rates".to_owned(),
         load: Arc::new(|| Ok(Vec::new())),
         schema: Arc::clone(&schemas[1]),
@@ -105,7 +106,7 @@ fn keys_of_different_types_are_refused() {
     let functions = Functions::new([]);
     let on = LookupCondition { left_keys: &[0], is_left_outer: false, condition: None, functions: &functions };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let join = LookupJoin::new(&schemas[0], &on, table, runtime.handle().clone(), Waker::noop());
+    let join = WholeLookupJoin::new(&schemas[0], &on, table, runtime.handle().clone(), Waker::noop());
     let error = join.err().unwrap().to_string();
     assert!(error.contains("'rates'") && error.contains("Int64") && error.contains("CAST"), "{error}");
 }
