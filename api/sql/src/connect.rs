@@ -10,6 +10,7 @@ use arrow::datatypes::SchemaRef;
 use flott_chunk::Chunk;
 use flott_connector_spi::{Boundedness, Source};
 use flott_core::config::options::CHECKPOINT_INTERVAL;
+use flott_core::ids::OperatorId;
 use flott_core::{Data, Error, Result};
 use flott_operators::operator::Operator;
 use flott_operators::program::NodeTargets;
@@ -67,6 +68,12 @@ pub fn describe_source(spec: &SourceSpec) -> Result<SourceDescription> {
         }
         name => Err(unknown(&spec.table, name)),
     }
+}
+
+/// How the files of a writer begin. A job may write a table more than once, and none of the writers may take a file of another for
+/// its own. No prefix is a number, or a file would seem to be that of a subtask.
+fn part_prefix(operator: OperatorId) -> String {
+    format!("part-w{}", &operator.to_string()[..8])
 }
 
 /// What a table takes that is written; checks its options.
@@ -220,6 +227,7 @@ impl Connectors for TableConnectors {
         match connector(&spec.table, &spec.options)? {
             "filesystem" => {
                 let (sink, _) = filesystem::sink(spec)?;
+                let sink = sink.prefix(part_prefix(targets.id));
                 match commits(spec) {
                     Some(_) => operator(filesystem::commit::Announcing::new(sink, cx), targets),
                     None => tail(sink, cx, targets),

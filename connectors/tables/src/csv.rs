@@ -409,9 +409,7 @@ impl CsvEncoder {
 fn write_text(array: &dyn Array, row: usize, options: &CsvOptions, out: &mut String) -> Result<()> {
     match array.data_type() {
         DataType::Binary => out.push_str(&STANDARD.encode(array.as_binary::<i32>().value(row))),
-        DataType::Decimal128(..) if !options.scientific_decimals => {
-            crate::json::write_scalar(array, row, true, out)?;
-        }
+        DataType::Decimal128(..) => crate::json::write_scalar(array, row, !options.scientific_decimals, out)?,
         DataType::Timestamp(..) | DataType::Time32(TimeUnit::Millisecond) => {
             let start = out.len();
             crate::json::write_scalar(array, row, false, out)?;

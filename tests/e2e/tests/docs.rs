@@ -6,15 +6,18 @@ use std::time::Duration;
 
 use flott_e2e::{binary, free_port, repository, run_command};
 
-const TIMEOUT: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Commands go to the page's own cluster, on ports of its own.
 const PROLOGUE: &str = r#"
 set -eu -o pipefail
+trap 'kill $(jobs -p) 2>/dev/null || :' EXIT
 flott() {
   case $1 in
     run|rescale|savepoint|checkpoint|upgrade|cancel|stop|list|info) command flott "$1" -m "127.0.0.1:$REST_PORT" "${@:2}" ;;
     cluster) command flott "$@" $([ "$2" = start ] && echo "-D rest.port=$REST_PORT -D jobmanager.rpc.port=$RPC_PORT") ;;
+    # In the background, where its process is to be the one that the page ends.
+    taskmanager) exec flott "$@" -D "jobmanager.rpc.port=$RPC_PORT" ;;
     *) command flott "$@" ;;
   esac
 }
@@ -23,16 +26,17 @@ flott() {
 /// The lines of all `sh` blocks of a page, without those that build and install.
 fn commands(page: &str) -> String {
     let text = fs::read_to_string(repository().join("docs").join(page)).expect("the page");
-    let mut is_shell = false;
+    // In a list, all lines of a block are indented as its first one is.
+    let mut indent = None;
     let mut script = String::new();
     for line in text.lines() {
-        match line.trim() {
-            "```sh" => is_shell = true,
-            "```" => is_shell = false,
-            other
-                if is_shell && !["cargo ", "PATH=", "scripts/setup.sh"].iter().any(|skip| other.starts_with(skip)) =>
+        match (line.trim(), indent) {
+            ("```sh", _) => indent = Some(line.len() - line.trim_start().len()),
+            ("```", _) => indent = None,
+            (other, Some(indent))
+                if !["cargo ", "PATH=", "scripts/setup.sh"].iter().any(|skip| other.starts_with(skip)) =>
             {
-                script.push_str(line);
+                script.push_str(line.get(indent..).unwrap_or_default());
                 script.push('\n');
             }
             _ => {}
@@ -63,6 +67,22 @@ fn run(page: &str) -> String {
 }
 
 #[test]
+fn the_page_on_checkpoints_runs() {
+    let output = run("checkpoints.md");
+    for expected in ["/chk-", "'completed':", "/savepoints/savepoint-", "account", "'is_savepoint': False"] {
+        assert!(output.contains(expected), "no '{expected}' in {output}");
+    }
+}
+
+#[test]
+fn the_page_on_backends_runs() {
+    let output = run("state-backends.md");
+    for expected in ["flott-state-", "Accounts [{", "stateDiskBytes{", "slotStateLimit{"] {
+        assert!(output.contains(expected), "no '{expected}' in {output}");
+    }
+}
+
+#[test]
 fn the_page_on_rescaling_runs() {
     let output = run("rescaling.md");
     assert!(output.contains("\"upperBound\""), "{output}");
@@ -83,11 +103,31 @@ fn the_page_on_the_table_api_runs() {
 }
 
 #[test]
+fn the_tutorial_of_sql_runs() {
+    let output = run("sql-tutorial.md");
+    for expected in [
+        "+U\t2\t35\n",
+        "| +I | 2026-01-01 09:00:00.000 |                    3 |         105 |",
+        "+I\t4\tCleo\t50\n",
+        "restored",
+        "+I\t3334\t100000\t2550000\n",
+    ] {
+        assert!(output.contains(expected), "no '{expected}' in {output}");
+    }
+}
+
+#[test]
 fn the_page_on_sql_runs() {
     let output = run("sql.md");
-    for expected in
-        ["| +I |                              a |           4 |", "+I\t2024-01-02T00:00\t", "\n500\n", "+I\t99\t9801\n"]
-    {
+    for expected in [
+        "| +I |                              a |           4 |",
+        "+I\t2024-01-02T00:00\t",
+        "\n500\n",
+        "+I\t99\t9801\n",
+        "the job runs on\n",
+        " is upgraded: job ",
+        "it would start without the counts of the other query\n",
+    ] {
         assert!(output.contains(expected), "no '{expected}' in {output}");
     }
 }

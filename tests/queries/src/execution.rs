@@ -54,11 +54,13 @@ pub struct Setup {
     pub channel_bytes: u64,
     /// Whether keyed state is on disk from the start.
     pub is_disk: bool,
+    /// The bytes that the keyed state of a subtask may take in memory.
+    pub memory_bytes: u64,
 }
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { channel_bytes: 1 << 20, is_disk: false }
+        Self { channel_bytes: 1 << 20, is_disk: false, memory_bytes: 1 << 24 }
     }
 }
 
@@ -75,6 +77,7 @@ pub struct Beginning {
 pub struct Execution<'a> {
     bed: &'a Bed,
     program: Program,
+    job: JobId,
     generation: Generation,
     pace: Pace,
     subtasks: Vec<Subtask>,
@@ -97,6 +100,7 @@ impl<'a> Execution<'a> {
     pub fn start(
         bed: &'a Bed,
         program: Program,
+        job: JobId,
         generation: Generation,
         pace: Pace,
         setup: Setup,
@@ -113,6 +117,7 @@ impl<'a> Execution<'a> {
         let mut execution = Self {
             bed,
             program,
+            job,
             generation,
             pace,
             subtasks: Vec::new(),
@@ -135,8 +140,12 @@ impl<'a> Execution<'a> {
         Ok(execution)
     }
 
-    /// Lets subtasks that get no split end before the first row: which rows are late must not depend on when they do.
-    fn settle(&mut self) -> Result<()> {
+    /// Lets what has been read come through before anything else is. At the start it lets subtasks that get no split end before the
+    /// first row: which rows are late must not depend on when they do.
+    ///
+    /// # Errors
+    /// A subtask failed.
+    pub fn settle(&mut self) -> Result<()> {
         self.pace.hold(true);
         let mut has_moved = true;
         while has_moved {
@@ -151,17 +160,19 @@ impl<'a> Execution<'a> {
 
     /// The folder of the checkpoints of a generation.
     fn checkpoint_dir(&self) -> Result<String> {
-        self.bed.url(&format!("job/{}", self.generation))
+        self.bed.url(&format!("{}/{}", self.job, self.generation))
     }
 
     fn subtask(&self, id: SubtaskId, setup: Setup, channels: &mut Channels, held: &mut HeldState) -> Result<Subtask> {
         let graph = &self.program.job_graph;
         let vertex = &graph.vertices[id.vertex as usize];
-        let folder = self.bed.folder.path().join(format!("tasks/{}-{}-{}", self.generation, id.vertex, id.index));
+        let name = format!("tasks/{}-{}-{}-{}", self.job, self.generation, id.vertex, id.index);
+        let folder = self.bed.folder.path().join(name);
+        let memory = MemoryBudget::new(setup.memory_bytes);
         let (woken, signal) = (Arc::new(AtomicBool::new(false)), self.signal.clone());
         let is_woken = Arc::clone(&woken);
         let cx = TaskContext {
-            job: JobId([1; 16]),
+            job: self.job,
             generation: self.generation,
             subtask: id,
             name: vertex.name.clone(),
@@ -177,7 +188,7 @@ impl<'a> Execution<'a> {
             woken,
             outlet: Default::default(),
             splits: Arc::default(),
-            state: StateBackend::new(MemoryBudget::new(1 << 24), Some(folder.join("state")), setup.is_disk),
+            state: StateBackend::new(memory, Some(folder.join("state")), setup.is_disk),
         };
         let mut restored = RestoredState::default();
         if let Some(saved) = &self.saved {
@@ -188,7 +199,7 @@ impl<'a> Execution<'a> {
             restored = self.bed.runtime.block_on(fetch)?;
             restored.rewindable_from = Some(saved.id);
         }
-        restored.own_folder = Some(self.bed.url("job")?);
+        restored.own_folder = Some(self.bed.url(&self.job.to_string())?);
         restored.place = (id.index, vertex.parallelism);
         let mut senders = channels.senders.remove(&id).unwrap_or_default();
         let outputs = senders.values().flatten().cloned().collect();
@@ -242,6 +253,17 @@ impl<'a> Execution<'a> {
     /// Whether all its input has been read and processed.
     pub fn has_ended(&self) -> bool {
         self.ended.len() == self.subtasks.len()
+    }
+
+    /// What its keyed state takes on disk, as far as it was looked at.
+    pub fn disk_bytes(&self) -> u64 {
+        let states = self.subtasks.iter().flat_map(|subtask| subtask.cx.counters.state.get().states);
+        states.map(|state| state.disk_bytes).sum()
+    }
+
+    /// Lets time pass.
+    pub fn wait(&mut self, millis: Timestamp) {
+        self.now += millis;
     }
 
     /// Steps a subtask by chance; whether anything happened.
@@ -380,7 +402,7 @@ impl<'a> Execution<'a> {
             return Ok(());
         }
         let Some(mut pending) = self.pending.take() else { return Ok(()) };
-        let manifest = pending.manifest(JobId([1; 16]), self.generation, &self.program.job_graph);
+        let manifest = pending.manifest(self.job, self.generation, &self.program.job_graph);
         let store = &self.bed.store;
         let (location, manifest) = self.bed.runtime.block_on(async {
             let sha256 = store.write_manifest(&pending.location, &manifest).await?;

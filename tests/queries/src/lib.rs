@@ -17,7 +17,7 @@
 //! Each can change the parallelism. Other processes, sockets and the JobManager itself are not here; tests with real ones
 //! are in `tests/e2e`.
 //!
-//! - [`script`]: from a script to the job of its last query
+//! - [`script`]: from a script to its jobs
 //! - [`execution`]: one execution; [`channels`]: how its subtasks are connected; [`pending`]: a checkpoint on its way
 //! - [`results`]: the rows that the job has committed, and what is left when its changes are applied
 

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
 use flott_chunk::Chunk;
 use flott_connector_spi::{Boundedness, DiscoverContext, ReadStatus, ReaderContext, Source, SplitReader, Waker};
 use flott_core::{Batch, Error, Result};
@@ -18,8 +17,8 @@ use flott_operators::source::SourceHead;
 use flott_operators::{OperatorNode, Push, SourceTask, TaskContext};
 use flott_sql::connect::{SourceVisitor, TableConnectors, with_source};
 use flott_sql::plan::COLLECT;
-use flott_sql_runtime::TableOperator;
 use flott_sql_runtime::expr::Functions;
+use flott_sql_runtime::operators::lookup_join::LookupTable;
 use flott_sql_runtime::operators::values::evaluate;
 use flott_sql_runtime::program::Connectors;
 use flott_sql_runtime::spec::{CompiledPlan, LookupJoinSpec, OperatorSpec, SinkSpec, SourceSpec};
@@ -40,6 +39,7 @@ struct PaceOfAll {
     most: u64,
     random: Mutex<Random>,
     handed: AtomicU64,
+    limit: AtomicU64,
     is_held: AtomicBool,
 }
 
@@ -47,8 +47,8 @@ impl Pace {
     /// From 1 to `most` rows at a time.
     pub fn new(most: u64, seed: u64) -> Self {
         let random = Mutex::new(Random::new(seed));
-        let (handed, is_held) = (AtomicU64::new(0), AtomicBool::new(false));
-        Self(Arc::new(PaceOfAll { most: most.max(1), random, handed, is_held }))
+        let (handed, limit, is_held) = (AtomicU64::new(0), AtomicU64::new(u64::MAX), AtomicBool::new(false));
+        Self(Arc::new(PaceOfAll { most: most.max(1), random, handed, limit, is_held }))
     }
 
     /// How many rows of all tables have been handed out, by this execution and by those that it builds on.
@@ -61,19 +61,29 @@ impl Pace {
         self.0.handed.store(handed, Ordering::Relaxed);
     }
 
+    /// Hands out no more than so many rows in all for now.
+    pub fn limit(&self, rows: u64) {
+        self.0.limit.store(rows, Ordering::Relaxed);
+    }
+
+    /// How many more rows may be handed out for now.
+    fn left(&self) -> u64 {
+        self.0.limit.load(Ordering::Relaxed).saturating_sub(self.handed())
+    }
+
     /// Whether no rows are handed out for now.
     pub fn hold(&self, is_held: bool) {
         self.0.is_held.store(is_held, Ordering::Relaxed);
     }
 
     fn is_held(&self) -> bool {
-        self.0.is_held.load(Ordering::Relaxed)
+        self.0.is_held.load(Ordering::Relaxed) || self.left() == 0
     }
 
     /// How many of `rows` are handed out next.
     fn next(&self, rows: usize) -> usize {
         let most = 1 + self.0.random.lock().unwrap_or_else(PoisonError::into_inner).below(self.0.most);
-        let rows = rows.min(usize::try_from(most).unwrap_or(usize::MAX));
+        let rows = rows.min(usize::try_from(most.min(self.left())).unwrap_or(usize::MAX));
         self.0.handed.fetch_add(rows as u64, Ordering::Relaxed);
         rows
     }
@@ -93,15 +103,18 @@ impl PacedTables {
         Self { tables: TableConnectors::new(None), rows: BTreeMap::new(), pace, results }
     }
 
-    /// Makes tables of the VALUES of `plan`.
+    /// Makes tables of the VALUES of `plan`. Returns how many rows they have.
     ///
     /// # Errors
     /// A value cannot be computed.
-    pub fn take_values(&mut self, plan: &mut CompiledPlan, functions: &Functions) -> Result<()> {
+    pub fn take_values(&mut self, plan: &mut CompiledPlan, functions: &Functions) -> Result<u64> {
+        let mut taken = 0;
         for (index, node) in plan.nodes.iter_mut().enumerate() {
             let OperatorSpec::Values { rows } = &node.operator else { continue };
             let table = format!("{ROWS}-{index}");
-            self.rows.insert(table.clone(), evaluate(rows, &node.schema, functions)?);
+            let rows = evaluate(rows, &node.schema, functions)?;
+            taken += rows.num_rows() as u64;
+            self.rows.insert(table.clone(), rows);
             node.operator = OperatorSpec::Source(SourceSpec {
                 table,
                 options: [("connector".to_owned(), ROWS.to_owned())].into(),
@@ -114,7 +127,7 @@ impl PacedTables {
                 is_batch: false,
             });
         }
-        Ok(())
+        Ok(taken)
     }
 }
 
@@ -151,14 +164,8 @@ impl Connectors for PacedTables {
         self.tables.commit(spec, cx, targets)
     }
 
-    fn lookup(
-        &self,
-        spec: &LookupJoinSpec,
-        schema: &SchemaRef,
-        functions: &Functions,
-        cx: &TaskContext,
-    ) -> Result<Box<dyn TableOperator>> {
-        self.tables.lookup(spec, schema, functions, cx)
+    fn lookup(&self, spec: &LookupJoinSpec, functions: &Functions, cx: &TaskContext) -> Result<LookupTable> {
+        self.tables.lookup(spec, functions, cx)
     }
 }
 

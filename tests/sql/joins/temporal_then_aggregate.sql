@@ -1,3 +1,4 @@
+-- changes: Flink no longer knows the windows behind the join and updates a GROUP BY; here they close.
 CREATE TABLE payments (
   id INT, currency STRING, amount INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts
 ) WITH ('connector' = 'filesystem', 'path' = 'data/payments.json', 'format' = 'json');

@@ -1,6 +1,7 @@
 -- The average of the last ten winning bids of each seller.
 -- record: batch
--- Flink cannot stream it: OVER takes no updates there.
+-- streams here
+-- Flink cannot stream it: its OVER of the last rows takes no updates.
 CREATE TABLE auction (
   id BIGINT, itemName STRING, description STRING, initialBid BIGINT, reserve BIGINT,
   `dateTime` TIMESTAMP(3), expires TIMESTAMP(3), seller BIGINT, category BIGINT, extra STRING,

@@ -1,5 +1,6 @@
 -- The winning bid of each auction.
 -- record: batch
+-- streams here
 -- Streaming, Flink sends +U without -U here (FLINK-40368).
 CREATE TABLE auction (
   id BIGINT, itemName STRING, description STRING, initialBid BIGINT, reserve BIGINT,

@@ -1,5 +1,6 @@
 -- Rows that were changed, as they are in the end.
 -- record: batch
+-- streams here
 CREATE VIEW numbers AS SELECT * FROM (VALUES
   (1, 'a', 10), (2, 'b', 20), (3, 'a', CAST(NULL AS INT)), (4, 'c', -5), (5, CAST(NULL AS STRING), 7), (6, 'b', 20), (7, 'a', 1)
 ) AS t(id, k, v);

@@ -1,5 +1,6 @@
 -- Sorted by several columns with nulls where they are wanted, of which a limit shows the first.
 -- record: batch
+-- streams here
 CREATE TABLE orders (
   id INT, `user` STRING, item STRING, qty INT, price DECIMAL(10, 2), ts TIMESTAMP(3),
   WATERMARK FOR ts AS ts - INTERVAL '2' SECOND

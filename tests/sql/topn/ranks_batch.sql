@@ -1,5 +1,6 @@
--- Equals share a rank; a stream has row numbers only.
+-- Equals share a rank; a stream of Flink's has row numbers only.
 -- record: batch
+-- streams here
 CREATE TABLE orders (
   id INT, `user` STRING, item STRING, qty INT, price DECIMAL(10, 2), ts TIMESTAMP(3),
   WATERMARK FOR ts AS ts - INTERVAL '2' SECOND

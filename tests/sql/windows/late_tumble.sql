@@ -1,3 +1,4 @@
+-- R17, R22
 CREATE TABLE late (id INT, ts TIMESTAMP(3), WATERMARK FOR ts AS ts)
 WITH ('connector' = 'filesystem', 'path' = 'data/late_for_one.json', 'format' = 'json');
 

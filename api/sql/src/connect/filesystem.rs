@@ -22,10 +22,12 @@ use flott_tables::raw::{RawEncoder, RawOptions};
 use crate::plan::Changelog;
 use commit::CommitPolicy;
 use layout::Layout;
+use named::Named;
 
 pub(super) mod commit;
 mod layout;
 mod metadata;
+mod named;
 mod pruning;
 mod reading;
 
@@ -165,7 +167,7 @@ fn encoder(options: &Options, format: &str, schema: &Arc<Schema>) -> Result<NewE
     Ok(match format {
         "json" => {
             let json = JsonOptions::read(options)?;
-            Box::new(move || Box::new(JsonEncoder::new(json.clone())))
+            Box::new(move || Box::new(Named::new(Arc::clone(&schema), JsonEncoder::new(json.clone()))))
         }
         "csv" => {
             let csv = CsvOptions::read(options)?;
@@ -190,7 +192,7 @@ fn encoder(options: &Options, format: &str, schema: &Arc<Schema>) -> Result<NewE
             let Some(format) = ChangeFormat::of(format) else { return Err(unknown_format(options, format)) };
             let changes = ChangeOptions::read(options, format)?;
             changes.check_sink(options.table())?;
-            Box::new(move || Box::new(ChangeEncoder::new(changes.clone())))
+            Box::new(move || Box::new(Named::new(Arc::clone(&schema), ChangeEncoder::new(changes.clone()))))
         }
     })
 }

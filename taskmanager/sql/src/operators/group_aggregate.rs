@@ -176,8 +176,9 @@ impl GroupAggregate {
             match (*existed, self.arena.rows[group] > 0) {
                 (false, true) => add(new_row, RowKind::Insert),
                 (true, false) => add(old_row, RowKind::Delete),
-                // With a TTL an unchanged row is put out all the same: whoever comes next must not forget it sooner.
-                (true, true) if self.usage.is_on() || has_changed[group] => {
+                // With a TTL an unchanged row is put out all the same: whoever comes next must not forget it sooner. Keys alone
+                // have no updates, so nobody expects any.
+                (true, true) if has_changed[group] || (self.usage.is_on() && !new.is_empty()) => {
                     if self.with_update_before {
                         add(old_row, RowKind::UpdateBefore);
                     }

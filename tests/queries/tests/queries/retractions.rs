@@ -21,7 +21,7 @@ const SEEDS: u64 = 6;
 const WORKERS: usize = 3;
 
 /// Over the tables `a` and `b`, which have the columns `id INT, k INT, v INT, s STRING`, each of which but `id` may be null.
-const QUERIES: [&str; 34] = [
+const QUERIES: [&str; 52] = [
     "SELECT id, v + 1, UPPER(s) FROM a WHERE k <> 1",
     "SELECT DISTINCT k, s FROM a",
     "SELECT k, COUNT(*), COUNT(v), SUM(v), MIN(v), MAX(s), AVG(v) FROM a GROUP BY k",
@@ -34,6 +34,9 @@ const QUERIES: [&str; 34] = [
     "SELECT n, COUNT(*) FROM (SELECT k, COUNT(*) AS n FROM a GROUP BY k) GROUP BY n",
     "SELECT MAX(t), MIN(t) FROM (SELECT SUM(v) AS t FROM a GROUP BY s)",
     "SELECT k, VAR_POP(v) IS NULL, MAX(v) - MIN(v) FROM a GROUP BY k",
+    "SELECT k, PERCENTILE(v, 0.5), PERCENTILE(v, 0.3) FILTER (WHERE s = 'x') FROM a GROUP BY k",
+    "SELECT CAST(PERCENTILE(v, ARRAY[0.9, 0.1]) AS STRING), PERCENTILE(v, 0.5, k), PERCENTILE(DISTINCT v, 0.5) FROM a",
+    "SELECT k, s, SUM(v), GROUP_ID() FROM a GROUP BY GROUPING SETS ((k, s), (s), (k, s), ())",
     "SELECT a.id, b.id FROM a JOIN b ON a.k = b.k",
     "SELECT a.id, b.id FROM a JOIN b ON a.k = b.k AND a.v < b.v",
     "SELECT a.id, b.id FROM a LEFT JOIN b ON a.k = b.k AND a.s = b.s",
@@ -44,6 +47,14 @@ const QUERIES: [&str; 34] = [
     "SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND b.v > a.v)",
     "SELECT id FROM a WHERE NOT EXISTS (SELECT 1 FROM b WHERE b.k = a.k)",
     "SELECT id FROM a WHERE v > (SELECT AVG(v) FROM b)",
+    "SELECT id FROM a WHERE (k, s) IN (SELECT k, s FROM b)",
+    "SELECT id FROM a WHERE (k, v) NOT IN (SELECT k, v FROM b WHERE s = 'x')",
+    "SELECT id FROM a WHERE (k, v) IN (SELECT k, v FROM b WHERE b.s = a.s)",
+    "SELECT id FROM a WHERE v >= ALL (SELECT v FROM b)",
+    "SELECT id FROM a WHERE v < ANY (SELECT v FROM b WHERE v IS NOT NULL)",
+    "SELECT id, v > ALL (SELECT v FROM b WHERE b.k = a.k) FROM a",
+    "SELECT id FROM a WHERE v <> ANY (SELECT v FROM b) OR k = 1",
+    "SELECT id FROM a WHERE k <> ALL (SELECT k FROM b WHERE v > 3)",
     "SELECT x.k, x.n, y.n FROM (SELECT k, COUNT(*) AS n FROM a GROUP BY k) AS x
      LEFT JOIN (SELECT k, COUNT(*) AS n FROM b GROUP BY k) AS y ON x.k = y.k",
     "SELECT a.k, COUNT(*), SUM(b.v) FROM a JOIN b ON a.k = b.k GROUP BY a.k",
@@ -58,6 +69,13 @@ const QUERIES: [&str; 34] = [
     "SELECT k, n, r FROM (
        SELECT *, ROW_NUMBER() OVER (ORDER BY n DESC, k) AS r FROM (SELECT k, COUNT(*) AS n FROM a GROUP BY k)) WHERE r <= 3",
     "SELECT a.id, u.x FROM a CROSS JOIN UNNEST(ARRAY[k, v, 7]) AS u(x)",
+    "SELECT id, k, SUM(v) OVER (PARTITION BY k ORDER BY id), COUNT(DISTINCT s) OVER (PARTITION BY k ORDER BY id) FROM a",
+    "SELECT id, AVG(v) OVER w, MAX(s) OVER w FROM a WINDOW w AS (PARTITION BY s ORDER BY v DESC, id ROWS BETWEEN 2 PRECEDING AND CURRENT ROW)",
+    "SELECT id, RANK() OVER w, DENSE_RANK() OVER w, COUNT(*) OVER w, CUME_DIST() OVER w FROM a WINDOW w AS (PARTITION BY k ORDER BY v)",
+    "SELECT id, LAG(v, 2) OVER w, LEAD(id) OVER w, NTILE(3) OVER w, PERCENT_RANK() OVER w FROM a WINDOW w AS (ORDER BY s DESC, id)",
+    "SELECT k, n, SUM(n) OVER (ORDER BY n, k ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM (SELECT k, COUNT(*) AS n FROM a GROUP BY k)",
+    "SELECT k, MAX(t) FROM (SELECT k, SUM(v) OVER (PARTITION BY s ORDER BY id) AS t FROM a) GROUP BY k",
+    "SELECT id, r FROM (SELECT *, RANK() OVER (PARTITION BY k ORDER BY v DESC) AS r FROM a) WHERE r <= 2",
 ];
 
 /// A row as the columns of a JSON object.

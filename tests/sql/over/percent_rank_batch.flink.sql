@@ -1,0 +1,7 @@
+-- Flink counts equal rows one by one in CUME_DIST; the standard counts them together, which is this.
+CREATE VIEW numbers AS SELECT * FROM (VALUES
+  (1, 'a', 10), (2, 'b', 20), (3, 'a', CAST(NULL AS INT)), (4, 'c', -5), (5, CAST(NULL AS STRING), 7), (6, 'b', 20), (7, 'a', 1)
+) AS t(id, k, v);
+
+SELECT id, v, PERCENT_RANK() OVER w, CAST(COUNT(*) OVER (ORDER BY v RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS DOUBLE) / COUNT(*) OVER (), PERCENT_RANK() OVER (PARTITION BY k ORDER BY id DESC),
+  CAST(COUNT(*) OVER (PARTITION BY k ORDER BY v RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS DOUBLE) / COUNT(*) OVER (PARTITION BY k) FROM numbers WINDOW w AS (ORDER BY v);

@@ -1,0 +1,12 @@
+-- Columns, the key and the watermark of a table change.
+CREATE TABLE t (id INT, amount INT, ts TIMESTAMP(3)) WITH ('connector' = 'blackhole');
+ALTER TABLE t ADD (note STRING FIRST, twice AS amount * 2 AFTER id, PRIMARY KEY (id) NOT ENFORCED, WATERMARK FOR ts AS ts - INTERVAL '1' SECOND);
+ALTER TABLE t MODIFY note VARCHAR(5) AFTER ts;
+ALTER TABLE t ADD b BIGINT;
+DESCRIBE t;
+ALTER TABLE t DROP twice;
+ALTER TABLE t DROP (b);
+ALTER TABLE t RENAME amount TO total;
+ALTER TABLE t DROP WATERMARK;
+ALTER TABLE t DROP PRIMARY KEY;
+DESCRIBE t;
