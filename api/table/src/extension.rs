@@ -22,6 +22,7 @@ use crate::{ChangelogMode, RowKind, Schema, StreamTableEnvironment, Table, Table
 /// assert_eq!(dear.take(), ["CHAIR!"]);
 /// # Ok(()) }
 /// ```
+#[expect(clippy::wrong_self_convention, reason = "the names of the Table API")]
 pub trait SqlEnvironment {
     /// The tables of this environment, with all else that they can do.
     fn tables(&self) -> StreamTableEnvironment;
